@@ -1,0 +1,62 @@
+# Everything a person or CI does with the project. `make` alone lists it.
+
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
+CODE := $(wildcard proto libs services tests benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help .venv demo test lint types bench trace schemas constraints clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[.a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.venv: .venv/.installed ## install the project and its pinned tools into .venv
+
+.venv/bin/python:
+	@echo ".venv: creating with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { echo ".venv: Debian splits venv off: apt-get install python3-venv" >&2; exit 1; }
+
+.venv/.pinned: constraints.txt | .venv/bin/python
+	@echo ".venv: installing $$(grep -c '==' constraints.txt) pinned packages (about a minute when new)"
+	@$(PIP) install --require-hashes -r constraints.txt
+	@touch $@
+
+.venv/.installed: pyproject.toml .venv/.pinned
+	@echo ".venv: installing rackwright, editable"
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .venv ## run a small cell with real processes on this machine
+	.venv/bin/rackwright demo
+
+test: .venv ## run all tests; the report goes to build/junit.xml
+	@mkdir -p build
+	.venv/bin/python -m pytest --junitxml=build/junit.xml
+
+lint: .venv ## check style, format and the direction of imports
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports
+
+types: .venv ## check types strictly
+	.venv/bin/mypy $(CODE)
+
+bench: .venv ## measure, beside the disk's own fsync time
+	.venv/bin/python -m benchmarks
+
+schemas: .venv ## write the JSON Schemas of the wire anew
+	.venv/bin/python -m rackwright.wire.schema
+
+# Universal: one file serves Python 3.11 to 3.13 on each platform.
+constraints: ## pin every dependency anew, with hashes
+	@echo "constraints: resolving"
+	@$(PYTHON) -m venv build/resolver
+	@build/resolver/bin/python -m pip install --disable-pip-version-check -qq uv
+	@build/resolver/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet \
+		--output-file constraints.txt
+	@echo "constraints: $$(grep -c '==' constraints.txt) packages pinned"
+
+clean: ## remove what the other targets made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
