@@ -313,7 +313,7 @@ class Responder(Protocol):
 class Core(Protocol):
     """Core NATS: heartbeats, echoes, queries. Nothing is stored, nothing is repeated."""
 
-    def publish(
+    async def publish(
         self,
         subject: str,
         data: bytes,
@@ -331,9 +331,9 @@ class Core(Protocol):
         ...
 
     async def request(
-        self, subject: str, data: bytes, *, timeout: float = 1.0, headers: Headers = NO_HEADERS
+        self, subject: str, data: bytes, *, patience: float = 1.0, headers: Headers = NO_HEADERS
     ) -> Message:
-        """Ask and wait at most `timeout` seconds. Raises BusAway, NoResponder, RequestFailed."""
+        """Ask and wait at most `patience` seconds. Raises BusAway, NoResponder, RequestFailed."""
         ...
 
     async def respond(
