@@ -36,13 +36,16 @@ test: .venv ## run all tests; the report goes to build/junit.xml
 lint: .venv ## check style, format and the direction of imports
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-logo
 
 types: .venv ## check types strictly
 	.venv/bin/mypy $(CODE)
 
 bench: .venv ## measure, beside the disk's own fsync time
 	.venv/bin/python -m benchmarks
+
+trace: .venv ## run a recorded workload through a live cell: make trace TRACE=jobs.csv
+	.venv/bin/python -m benchmarks.trace $(TRACE)
 
 schemas: .venv ## write the JSON Schemas of the wire anew
 	.venv/bin/python -m rackwright.wire.schema
