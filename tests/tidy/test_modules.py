@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 from tests.tidy.source import ROOT, TREES, at, dotted, modules, packages, tree
 
 LONGEST = 400
@@ -22,10 +24,22 @@ def caught(handler: ast.ExceptHandler) -> set[str]:
             return {dotted(kind)}
 
 
-def raises_again(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler only tidies up: its last statement lets the error go on."""
+def swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler takes any error and, at its end, does not let it go on."""
     last = handler.body[-1]
-    return isinstance(last, ast.Raise) and last.exc is None
+    goes_on = isinstance(last, ast.Raise) and last.exc is None
+    return bool(caught(handler) & BROAD) and not goes_on
+
+
+def skips(node: ast.Attribute | ast.ImportFrom) -> bool:
+    """Whether a test is left out, or expected to fail."""
+    match node:
+        case ast.Attribute(attr=attr):
+            return attr in SKIPS and dotted(node).startswith(("pytest.", "unittest."))
+        case ast.ImportFrom(module="pytest" | "unittest", names=names):
+            return any(name.name in SKIPS for name in names)
+        case _:
+            return False
 
 
 def naps(call: ast.Call) -> bool:
@@ -33,7 +47,7 @@ def naps(call: ast.Call) -> bool:
     match dotted(call.func), call.args:
         case "time.sleep", _:
             return True
-        case "asyncio.sleep", [ast.Constant(value=int() | float() as seconds), *_]:
+        case "asyncio.sleep" | "sleep", [ast.Constant(value=int() | float() as seconds), *_]:
             return seconds >= 1
         case _:
             return False
@@ -52,7 +66,7 @@ def test_errors_are_caught_by_name() -> None:
         at(path, node)
         for path in modules()
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.ExceptHandler) and caught(node) & BROAD and not raises_again(node)
+        if isinstance(node, ast.ExceptHandler) and swallows(node)
     ]
     assert broad == []
 
@@ -72,11 +86,59 @@ def test_every_test_runs() -> None:
         at(path, node)
         for path in modules("tests")
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Attribute)
-        and node.attr in SKIPS
-        and dotted(node).startswith(("pytest.", "unittest."))
+        if isinstance(node, ast.Attribute | ast.ImportFrom) and skips(node)
     ]
     assert skipped == []
+
+
+@pytest.mark.parametrize(
+    ("code", "naps_there"),
+    [
+        ("time.sleep(0)", True),
+        ("asyncio.sleep(1)", True),
+        ("sleep(2.5)", True),
+        ("asyncio.sleep(0)", False),
+        ("asyncio.sleep(0.01)", False),
+        ("clock.sleep(5)", False),
+    ],
+)
+def test_naps_are_seen(code: str, naps_there: bool) -> None:
+    call = ast.parse(code, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert naps(call) is naps_there
+
+
+@pytest.mark.parametrize(
+    ("clause", "allowed"),
+    [
+        ("except: pass", False),
+        ("except Exception: log()", False),
+        ("except (OSError, BaseException): pass", False),
+        ("except Exception: raise Other from None", False),
+        ("except BaseException:\n  close()\n  raise", True),
+        ("except OSError: pass", True),
+    ],
+)
+def test_broad_handlers_are_seen(clause: str, allowed: bool) -> None:
+    (attempt,) = ast.parse(f"try: work()\n{clause}").body
+    assert isinstance(attempt, ast.Try)
+    (handler,) = attempt.handlers
+    assert (not swallows(handler)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("code", "skips_there"),
+    [
+        ("@pytest.mark.skipif(True, reason='')\ndef test(): ...", True),
+        ("pytest.skip('later')", True),
+        ("from pytest import xfail", True),
+        ("@pytest.mark.integration\ndef test(): ...", False),
+        ("lines.skip(3)", False),
+    ],
+)
+def test_skips_are_seen(code: str, skips_there: bool) -> None:
+    nodes = [n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Attribute | ast.ImportFrom)]
+    assert any(skips(node) for node in nodes) is skips_there
 
 
 def test_packages_say_what_they_are() -> None:
