@@ -1,0 +1,226 @@
+"""Entries of the nouns `node` and `rack`: health, sessions, and what operators ordered.
+
+The entries that are observations carry `of`, the sequence of the node's last entry their author
+had folded. They are appended without compare; the fold voids one whose `of` is not that any more.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Len
+
+from rackwright.wire.ids import JobRef, NodeRef, OwnerRef, RackRef, SessionRef, WorkerRef
+from rackwright.wire.message import Entry
+from rackwright.wire.nodes import Fitness, Hardware, RackFitness, RackSpec, RepairAction
+from rackwright.wire.reasons import Reason
+from rackwright.wire.wishes import Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation(Entry):
+    """Base of what is appended without compare; `of` 0: no entry of this node is known."""
+
+    node: NodeRef
+    of: Annotated[int, Ge(0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeJoined(Observation):
+    """A new session of a node is admitted. Workers of it not in `running` have ended.
+
+    Another boot id than before is proof that every earlier worker of the node has ended.
+    """
+
+    TYPE: ClassVar[str] = "node.joined"
+    session: SessionRef
+    boot: str
+    hardware: Hardware
+    running: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUnfit(Observation):
+    """The node is good for less than before: the culprit of a fault. Its agent may be alive."""
+
+    TYPE: ClassVar[str] = "node.unfit"
+    fitness: Fitness
+    action: RepairAction
+    gpu: Annotated[int, Ge(0)] | None = None
+    observed_at: float = 0.0
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSuspected(Observation):
+    """Silence or doubt: the lease of this session is recalled, no monitor echoes it any more."""
+
+    TYPE: ClassVar[str] = "node.suspected"
+    session: SessionRef
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCleared(Observation):
+    """Heard again before it was declared failed."""
+
+    TYPE: ClassVar[str] = "node.cleared"
+    session: SessionRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed(Observation):
+    """Declared dead. `fenced`: its lease must have ended, so every worker of the session has."""
+
+    TYPE: ClassVar[str] = "node.failed"
+    session: SessionRef | None = None
+    fenced: bool
+    observed_at: float = 0.0
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecovered(Observation):
+    """In service again, on probation until then (seconds of ledger time)."""
+
+    TYPE: ClassVar[str] = "node.recovered"
+    fitness: Fitness
+    probation_until: float = 0.0
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCleaning(Observation):
+    """Work has left; processes, GPU memory and the site's epilog are being checked."""
+
+    TYPE: ClassVar[str] = "node.cleaning"
+    job: JobRef | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequested(Observation):
+    """Somebody must act; answered by the wish `repaired`. `eta`: seconds of ledger time."""
+
+    TYPE: ClassVar[str] = "node.repair_requested"
+    action: RepairAction
+    eta: float | None = None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCordoned(Entry):
+    """An operator: no new work here. `drain`: and what runs must leave."""
+
+    TYPE: ClassVar[str] = "node.cordoned"
+    node: NodeRef
+    drain: bool = False
+    by: OwnerRef
+    why: Why = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUncordoned(Entry):
+    """An operator: work may come again."""
+
+    TYPE: ClassVar[str] = "node.uncordoned"
+    node: NodeRef
+    by: OwnerRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackDefined(Entry):
+    """A rack of the cell, or more nodes at the end of one that is known."""
+
+    TYPE: ClassVar[str] = "rack.defined"
+    rack: RackSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackDegraded(Entry):
+    """The rack as a whole is good for less (or, when it says good again, for all)."""
+
+    TYPE: ClassVar[str] = "rack.degraded"
+    rack: RackRef
+    fitness: RackFitness
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackIsolated(Entry):
+    """Silent as a whole: one event of the rack and not of each node."""
+
+    TYPE: ClassVar[str] = "rack.isolated"
+    rack: RackRef
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackRestored(Entry):
+    """Heard again, or repaired."""
+
+    TYPE: ClassVar[str] = "rack.restored"
+    rack: RackRef
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackHeld(Entry):
+    """An operator's hold: free nodes of it go to nobody until then (ledger time)."""
+
+    TYPE: ClassVar[str] = "rack.held"
+    rack: RackRef
+    owner: OwnerRef
+    until: float
+    why: Why = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackReleased(Entry):
+    """The hold has ended."""
+
+    TYPE: ClassVar[str] = "rack.released"
+    rack: RackRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceScheduled(Entry):
+    """Planned absence from `begin` to `end`, seconds of ledger time."""
+
+    TYPE: ClassVar[str] = "maintenance.scheduled"
+    racks: Annotated[tuple[RackRef, ...], Len(0, 1024)] = ()
+    nodes: Annotated[tuple[NodeRef, ...], Len(0, 1024)] = ()
+    begin: float
+    end: float
+    notice_s: Annotated[float, Ge(0)] = 1800.0
+    by: OwnerRef
+    why: Why = field(default="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceEnded(Entry):
+    """The window has closed or was called off; `of` is the sequence that scheduled it."""
+
+    TYPE: ClassVar[str] = "maintenance.ended"
+    of: Annotated[int, Ge(1)]
+
+
+NODE_ENTRIES = (
+    NodeJoined,
+    NodeUnfit,
+    NodeSuspected,
+    NodeCleared,
+    NodeFailed,
+    NodeRecovered,
+    NodeCleaning,
+    RepairRequested,
+    NodeCordoned,
+    NodeUncordoned,
+    RackDefined,
+    RackDegraded,
+    RackIsolated,
+    RackRestored,
+    RackHeld,
+    RackReleased,
+    MaintenanceScheduled,
+    MaintenanceEnded,
+)

@@ -1,0 +1,151 @@
+"""Entries of the nouns `slice` and `defrag`: what recovery and defragmentation decided."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Len
+
+from rackwright.wire.entries.job import MAX_SLICES, Membership, SlicePlacement
+from rackwright.wire.ids import JobRef, PlanRef, RackRef
+from rackwright.wire.message import Entry, Part
+from rackwright.wire.nodes import NodeMask
+from rackwright.wire.reasons import Reason, RungTaken
+
+NodeIndex = Annotated[int, Ge(0)]
+Evicted = Annotated[tuple[JobRef, ...], Len(0, 64)]
+Rungs = Annotated[tuple[RungTaken, ...], Len(1, 16)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSwap(Part):
+    """Rank `rank` leaves node `old` for node `new`, both places in the rack's list."""
+
+    rank: Annotated[int, Ge(0)]
+    old: NodeIndex
+    new: NodeIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceSwapped(Entry):
+    """Ranks of one slice got other nodes of the same rack; every other rank keeps its process.
+
+    `evicted` jobs lose their nodes to it and are requeued at the head of their bands.
+    """
+
+    TYPE: ClassVar[str] = "slice.swapped"
+    job: JobRef
+    membership: Membership
+    index: Annotated[int, Ge(0)]
+    swaps: Annotated[tuple[NodeSwap, ...], Len(1, 64)]
+    evicted: Evicted = ()
+    rungs: Rungs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceMoved(Entry):
+    """One slice went to another rack as a whole, keeping its block of ranks."""
+
+    TYPE: ClassVar[str] = "slice.moved"
+    job: JobRef
+    membership: Membership
+    index: Annotated[int, Ge(0)]
+    rack: RackRef
+    nodes: NodeMask
+    evicted: Evicted = ()
+    rungs: Rungs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRestarted(Entry):
+    """Ranks of one slice start anew where they are. `charge`: a try of the retry budget."""
+
+    TYPE: ClassVar[str] = "slice.restarted"
+    job: JobRef
+    membership: Membership
+    index: Annotated[int, Ge(0)]
+    ranks: Annotated[tuple[int, ...], Len(1, 64)]
+    charge: bool
+    rungs: Rungs
+
+
+class VictimMove(StrEnum):
+    """How a victim goes: all of it restarts at its home, or one slice moves and keeps state."""
+
+    RESTART = "restart"
+    SLICE = "slice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostTerms(Part):
+    """One victim's cost by term; times in hours, `total` in GPU-hours."""
+
+    gpus: int
+    lost_h: float
+    restart_h: float
+    home_h: float
+    weight: float
+    repeats: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim(Part):
+    """A job that makes room, and its home. `homes` replaces exactly the slices named by index."""
+
+    job: JobRef
+    membership: Membership
+    move: VictimMove
+    homes: Annotated[tuple[SlicePlacement, ...], Len(1, MAX_SLICES)]
+    cost: CostTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragPlanned(Entry):
+    """Victims to their homes and the blocked job to the freed nodes, in one step, with gates.
+
+    `cost_gpu_h` holds the victims' terms and `hold_gpu_h`, the freed racks idle while they drain.
+    Expires at `expires_at`, seconds of ledger time.
+    """
+
+    TYPE: ClassVar[str] = "defrag.planned"
+    plan: PlanRef
+    job: JobRef
+    membership: Membership
+    slices: Annotated[tuple[SlicePlacement, ...], Len(1, MAX_SLICES)]
+    victims: Annotated[tuple[Victim, ...], Len(0, 64)]
+    notice_s: Annotated[float, Ge(0)]
+    expires_at: float
+    hold_gpu_h: float = 0.0
+    cost_gpu_h: float
+    benefit_gpu_h: float
+    next_best_gpu_h: float | None = None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragWithdrawn(Entry):
+    """The plan is off: `spared` victims stay where they were, the job it served waits again."""
+
+    TYPE: ClassVar[str] = "defrag.withdrawn"
+    plan: PlanRef
+    spared: Annotated[tuple[JobRef, ...], Len(0, 64)] = ()
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragFinished(Entry):
+    """The job the plan served has started: the plan is history."""
+
+    TYPE: ClassVar[str] = "defrag.finished"
+    plan: PlanRef
+
+
+SLICE_ENTRIES = (
+    SliceSwapped,
+    SliceMoved,
+    SliceRestarted,
+    DefragPlanned,
+    DefragWithdrawn,
+    DefragFinished,
+)

@@ -1,0 +1,103 @@
+"""The knobs of a cell. They are an entry (`policy.set`), so every copy decides with the same ones.
+
+Each default is the one of the policy page; `doc` metadata (unit and reason) feeds the reference.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le
+
+from rackwright.wire.ids import QueueRef
+from rackwright.wire.message import Part
+from rackwright.wire.nodes import MAX_RACK_NODES
+
+
+class Automation(StrEnum):
+    """What an operator may pause."""
+
+    PLACEMENT = "placement"
+    SWAP = "swap"
+    DEFRAG = "defrag"
+    HEALTH = "health"
+
+
+def knob(default: Any, unit: str, why: str) -> Any:
+    """A field with its unit and the reason for its default."""
+    return field(default=default, metadata={"unit": unit, "why": why})
+
+
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+SliceNodes = Annotated[int, Ge(1), Le(MAX_RACK_NODES)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy(Part):
+    """All settings that decide something. Times in seconds unless the unit says otherwise."""
+
+    slice_nodes: SliceNodes = knob(16, "nodes", "largest power of two that leaves two spares of 18")
+    queue_slice_nodes: dict[QueueRef, SliceNodes] = field(
+        default_factory=dict, metadata={"unit": "nodes", "why": "slice size of a queue"}
+    )
+    spares_large: Annotated[int, Ge(0)] = knob(2, "nodes", "beside more than 4 protected nodes")
+    spares_small: Annotated[int, Ge(0)] = knob(1, "nodes", "beside 2 to 4 protected nodes")
+    lend_spares: bool = knob(True, "", "3 to 6 points of the cell")
+    lent_max_nodes: Annotated[int, Ge(0)] = knob(2, "nodes", "only small jobs are lent a spare")
+    lent_grace_s: NotNegative = knob(5.0, "s", "a lent job is killed for a swap")
+    interactive_movable_queues: tuple[QueueRef, ...] = knob(
+        (), "", "queues in which an administrator lets interactive work be moved"
+    )
+    recovery_precedence_s: NotNegative = knob(0.1, "s", "placement waits for a swap, per fault")
+    time_limit_batch_s: Positive = knob(604_800.0, "s", "7 days")
+    time_limit_interactive_s: Positive = knob(43_200.0, "s", "12 hours")
+    time_limit_pinned_s: Positive = knob(86_400.0, "s", "24 hours")
+    block_repeat_s: NotNegative = knob(60.0, "s", "job.blocked at most once a minute and job")
+    retry_backoff_s: NotNegative = knob(10.0, "s", "first wait before a failed start is tried anew")
+    retry_backoff_max_s: NotNegative = knob(600.0, "s", "longest such wait")
+
+    heartbeat_s: Positive = knob(2.0, "s", "25,000 nodes a cell")
+    suspect_after_s: Positive = knob(6.0, "s", "three heartbeats")
+    fence_after_s: Positive = knob(30.0, "s", "more than 3 times the worst bus failover")
+    fresh_s: Positive = knob(3.0, "s", "how old a monitor's proof of quorum may be")
+    kill_s: Positive = knob(2.0, "s", "time a fenced worker needs to be gone")
+    symptom_window_s: Positive = knob(30.0, "s", "how long symptoms wait for a culprit")
+    rack_event_nodes: Annotated[int, Ge(2)] = knob(3, "nodes", "silent or culprits within a window")
+    probation_s: NotNegative = knob(3600.0, "s", "first probation, doubled by each fault in 30 d")
+    probation_max_s: NotNegative = knob(604_800.0, "s", "longest probation")
+    lemon_faults: Annotated[int, Ge(1)] = knob(3, "faults", "in 30 d: out until a person clears it")
+    repair_overdue_s: Positive = knob(86_400.0, "s", "a repair request unanswered so long alarms")
+    breaker_min: Annotated[int, Ge(1)] = knob(6, "culprits", "in the breaker window")
+    breaker_share: Annotated[float, Ge(0), Le(1)] = knob(0.002, "of nodes", "in the breaker window")
+    breaker_window_s: Positive = knob(300.0, "s", "5 minutes")
+    breaker_close_s: Positive = knob(900.0, "s", "below the rate for so long closes it")
+
+    swap_start_s: Positive = knob(60.0, "s", "a spare that has not started by then has failed too")
+    rejoin_s: Positive = knob(180.0, "s", "all ranks back after a swap")
+    restart_in_place_s: Positive = knob(30.0, "s", "software exit on a healthy node")
+    exit_verdict_s: NotNegative = knob(45.0, "s", "an exit waits for a node fault of the same job")
+    poison_swaps: Annotated[int, Ge(1)] = knob(3, "swaps", "with one signal: the job is suspect")
+    poison_window_s: Positive = knob(3600.0, "s", "window of poison_swaps")
+    swap_cost_s: NotNegative = knob(90.0, "s", "stall of a swap")
+    move_cost_s: NotNegative = knob(180.0, "s", "stall of a slice move")
+    recovery_notice_s: NotNegative = knob(30.0, "s", "notice to a tenant evicted for recovery")
+
+    defrag_delay_s: NotNegative = knob(30.0, "s", "blocks that end by themselves end before this")
+    defrag_kappa: Positive = knob(1.0, "", "weight of cost against benefit")
+    defrag_wait0_s: Positive = knob(1800.0, "s", "W0: least waiting time credited")
+    defrag_notice_s: NotNegative = knob(120.0, "s", "victims checkpoint")
+    defrag_drain_s: NotNegative = knob(30.0, "s", "time until freed nodes can start")
+    defrag_expiry_s: Positive = knob(600.0, "s", "a plan not carried out by then is withdrawn")
+    defrag_victim_cost_gpu_h: NotNegative = knob(1.0, "GPU-h", "people's attention, per victim")
+    defrag_repeat: NotNegative = knob(0.5, "", "surcharge per preemption in 24 h")
+    defrag_max_repeats: Annotated[int, Ge(1)] = knob(3, "", "preemptions a job in 24 h")
+    defrag_min_runtime_s: NotNegative = knob(900.0, "s", "younger work is left alone")
+    defrag_cooldown_s: NotNegative = knob(3600.0, "s", "after a defragmentation")
+    defrag_max_victims: Annotated[int, Ge(1)] = knob(16, "jobs", "per plan")
+    defrag_max_share: Annotated[float, Gt(0), Le(1)] = knob(0.02, "of GPUs", "per plan")
+    defrag_per_hour: Annotated[int, Ge(1)] = knob(6, "plans", "per hour")
+    defrag_candidates: Annotated[int, Ge(1)] = knob(20, "sets", "tried in turn when homes fail")
+    defrag_slice_move_s: NotNegative = knob(180.0, "s", "a moved slice that keeps its state")
+    defrag_near_limit_s: NotNegative = knob(600.0, "s", "a job this near its limit goes by itself")
+    defrag_approve: bool = knob(False, "", "a plan waits for an operator")

@@ -1,0 +1,118 @@
+"""Values: what the dispatcher projects for agents, and the manifest of a snapshot."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Len
+
+from rackwright.wire.ids import (
+    JobRef,
+    LedgerRef,
+    MessageRef,
+    NodeRef,
+    OwnerRef,
+    RackRef,
+    SessionRef,
+    WorkerRef,
+)
+from rackwright.wire.jobs import JobSpec
+from rackwright.wire.message import Body, Part
+from rackwright.wire.nodes import GpuMask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentLine(Part):
+    """One worker this node shall run. It may be prepared at once, started only when `open`.
+
+    `open`: every earlier worker of its rank and of its GPUs is known to have ended. `gpus` 0: all.
+    """
+
+    worker: WorkerRef
+    job: JobRef
+    rank: Annotated[int, Ge(0)]
+    gpus: GpuMask = 0
+    membership: Annotated[int, Ge(1)]
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopLine(Part):
+    """A worker this node shall end: the order to stop is a line, never an absence.
+
+    `notice_s`: it is told, and has that long from when the agent first reads this to save and
+    leave; then `grace_s` between the gentle and the hard signal. 0 and 0: killed at once.
+    """
+
+    worker: WorkerRef
+    notice_s: Annotated[float, Ge(0)] = 0.0
+    grace_s: Annotated[float, Ge(0)] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAssignment(Part):
+    """What one node shall do, bound to the session it was decided for."""
+
+    session: SessionRef
+    run: Annotated[tuple[AssignmentLine, ...], Len(0, 64)] = ()
+    stop: Annotated[tuple[StopLine, ...], Len(0, 256)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackAssignments(Body):
+    """All of one rack, at ledger sequence `seq`. A node that is not in it has no news."""
+
+    TYPE: ClassVar[str] = "value.assignments"
+    ledger: LedgerRef
+    seq: Annotated[int, Ge(0)]
+    rack: RackRef
+    nodes: dict[NodeRef, NodeAssignment] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceMembers(Part):
+    """The nodes of one slice in rank order, rank `first_rank` first."""
+
+    index: Annotated[int, Ge(0)]
+    group: str
+    replica: Annotated[int, Ge(0)] = 0
+    rack: RackRef
+    first_rank: Annotated[int, Ge(0)]
+    nodes: tuple[NodeRef, ...]
+    incarnations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobValue(Body):
+    """What a node must know to run a worker of this job, and who takes part now.
+
+    `gone`: worker ids that took part in the membership before and do not in this one.
+    `master`: address of the node of rank 0.
+    """
+
+    TYPE: ClassVar[str] = "value.job"
+    ledger: LedgerRef
+    seq: Annotated[int, Ge(0)]
+    job: JobRef
+    owner: OwnerRef
+    spec: JobSpec
+    membership: Annotated[int, Ge(1)]
+    master: str
+    slices: tuple[SliceMembers, ...]
+    gone: Annotated[tuple[WorkerRef, ...], Len(0, 1024)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotManifest(Body):
+    """Written last: its presence says that the snapshot of the fold at `seq` is complete.
+
+    `last_id` is the id of the commit at `seq`, `size` the bytes before chunking, `sha256` theirs.
+    """
+
+    TYPE: ClassVar[str] = "snapshot.manifest"
+    ledger: LedgerRef
+    seq: Annotated[int, Ge(1)]
+    last_id: MessageRef
+    fold_version: Annotated[int, Ge(1)]
+    sha256: str
+    chunks: Annotated[int, Ge(1)]
+    size: Annotated[int, Ge(0)]
