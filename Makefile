@@ -50,12 +50,13 @@ trace: .venv ## run a recorded workload through a live cell: make trace TRACE=jo
 schemas: .venv ## write the JSON Schemas of the wire anew
 	.venv/bin/python -m rackwright.wire.schema
 
-# Universal: one file serves Python 3.11 to 3.13 on each platform.
+# Universal: one file serves Python 3.11 to 3.13 on each platform. The extra nkeys stays out: it has
+# no wheel, and building one would fetch tools that no hash here covers.
 constraints: ## pin every dependency anew, with hashes
 	@echo "constraints: resolving"
 	@$(PYTHON) -m venv build/resolver
 	@build/resolver/bin/python -m pip install --disable-pip-version-check -qq uv
-	@build/resolver/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	@build/resolver/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet \
 		--output-file constraints.txt
 	@echo "constraints: $$(grep -c '==' constraints.txt) packages pinned"
