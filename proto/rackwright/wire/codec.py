@@ -5,14 +5,16 @@ signal is then set aside, a ledger entry stops the fold.
 """
 
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from rackwright.wire.entries import ENTRIES
+from rackwright.wire.ids import CellName
 from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
+from rackwright.wire.subjects import parse_node
 from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
 from rackwright.wire.wishes import ANY_WISH
 
@@ -34,14 +36,17 @@ MAX_WISH = 65_536
 
 T = TypeVar("T")
 B = TypeVar("B", bound=Body)
+LONGEST_FIELD = 120
 
 
 class Unreadable(ValueError):
     """Bytes that are no message of ours: the field, and what is wrong with it."""
 
     def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}" if field else problem)
-        self.field = field
+        # The name of a field that we do not know is the sender's text, of any length.
+        shown = field if len(field) <= LONGEST_FIELD else field[: LONGEST_FIELD - 3] + "..."
+        super().__init__(f"{shown}: {problem}" if shown else problem)
+        self.field = shown
         self.problem = problem
 
 
@@ -54,20 +59,50 @@ def encode(message: Envelope[Any] | Commit[Any] | Body) -> bytes:
     return orjson.dumps(message)
 
 
+def seal(commit: Commit[Any]) -> bytes:
+    """The bytes of a commit, proven readable before anybody else has to read them.
+
+    A value that only the writer's memory can hold (an infinite cost, a list too long) would stop
+    every fold of the cell for ever. Raises Unreadable, UnknownType.
+    """
+    try:
+        data = encode(commit)
+    except TypeError as error:
+        raise Unreadable("", f"JSON cannot say it: {error}") from error
+    decode_commit(commit.type, data)
+    return data
+
+
 @cache
 def _envelope(type_name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(Envelope[BODIES[type_name]])  # type: ignore[misc]
+    generic: Any = Envelope
+    return TypeAdapter(generic[BODIES[type_name]])
 
 
 @cache
 def _commit(type_name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(Commit[ENTRIES[type_name]])  # type: ignore[misc]
+    generic: Any = Commit
+    return TypeAdapter(generic[ENTRIES[type_name]])
 
 
 @cache
+def _made(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def adapter(kind: type[T]) -> TypeAdapter[T]:
     """The reader and writer of one kind of value, made once."""
-    return TypeAdapter(kind)
+    unhashable_to_mypy: Any = kind
+    return _made(unhashable_to_mypy)
+
+
+def message_adapter(type_name: str) -> TypeAdapter[Any]:
+    """The reader of the message of one type: a commit, or an envelope. Raises UnknownType."""
+    if type_name in ENTRIES:
+        return _commit(type_name)
+    if type_name in BODIES:
+        return _envelope(type_name)
+    raise UnknownType("type", f"no message {type_name!r} is known")
 
 
 def _explain(error: ValidationError) -> Unreadable:
@@ -76,33 +111,72 @@ def _explain(error: ValidationError) -> Unreadable:
     return Unreadable(field, first["msg"])
 
 
-def _read(reader: TypeAdapter[T], data: bytes) -> T:
+def _read(reader: TypeAdapter[T], data: bytes, most: int = MAX_MESSAGE) -> T:
+    if len(data) > most:
+        raise Unreadable("", f"{len(data)} bytes, at most {most} are read")
     try:
         return reader.validate_json(data)
     except ValidationError as error:
         raise _explain(error) from error
 
 
-def _check(message: Envelope[Any] | Commit[Any], type_name: str, version: int) -> None:
-    if message.type != type_name:
-        raise Unreadable("type", f"is {message.type!r}, the subject says {type_name!r}")
-    if message.v != version:
-        raise UnknownType("v", f"{type_name} version {message.v} is not known, {version} is")
+def _check(found: object, version: object, kind: type[Body]) -> None:
+    if found != kind.TYPE:
+        raise Unreadable("type", f"is {str(found)[:80]!r}, {kind.TYPE!r} is expected here")
+    if version != kind.VERSION:
+        known = f"{kind.VERSION} is"
+        raise UnknownType("v", f"{kind.TYPE} version {str(version)[:20]} is not known, {known}")
+
+
+def _blame_version(data: bytes, kind: type[Body]) -> None:
+    """Raise if what cannot be read is no `kind` at all, or one of another version."""
+    try:
+        parsed = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return
+    if isinstance(parsed, dict) and "type" in parsed and "v" in parsed:
+        _check(parsed["type"], parsed["v"], kind)
+
+
+def _decode(reader: TypeAdapter[T], kind: type[Body], data: bytes) -> T:
+    try:
+        message: Any = _read(reader, data)
+    except Unreadable:
+        if len(data) <= MAX_MESSAGE:
+            _blame_version(data, kind)
+        raise
+    _check(message.type, message.v, kind)
+    return cast(T, message)
 
 
 def decode_commit(type_name: str, data: bytes) -> Commit[Entry]:
     """Read a ledger message whose subject says `type_name`. Raises Unreadable, UnknownType."""
-    if type_name not in ENTRIES:
-        raise UnknownType("type", f"no entry {type_name!r} is known")
-    commit: Commit[Entry] = _read(_commit(type_name), data)
-    _check(commit, type_name, ENTRIES[type_name].VERSION)
-    return commit
+    kind = ENTRIES.get(type_name)
+    if kind is None:
+        raise UnknownType("type", f"no entry {type_name[:80]!r} is known")
+    return _decode(_commit(type_name), kind, data)
 
 
 def decode(kind: type[B], data: bytes) -> Envelope[B]:
     """Read an envelope that must hold a `kind`. Raises Unreadable, UnknownType."""
-    message: Envelope[B] = _read(_envelope(kind.TYPE), data)
-    _check(message, kind.TYPE, kind.VERSION)
+    return _decode(_envelope(kind.TYPE), kind, data)
+
+
+def decode_of_node(
+    kind: type[B], data: bytes, *, cell: CellName, stream: str, subject: str
+) -> Envelope[B]:
+    """Read what a node said; it may speak of itself only, which its subject proves.
+
+    The bus lets an agent publish on its own node's subjects alone, the body is but a claim.
+    Raises Unreadable, UnknownType, InvalidSubject, InvalidId.
+    """
+    rack, node = parse_node(cell, subject, stream)
+    message = decode(kind, data)
+    said = {"cell": message.cell}
+    said |= {f"body.{name}": getattr(message.body, name) for name in ("rack", "node")}
+    for field, right in (("cell", cell), ("body.rack", rack), ("body.node", node)):
+        if said[field] != right:
+            raise Unreadable(field, f"is {said[field]!r}, the subject says {right!r}")
     return message
 
 
@@ -114,7 +188,7 @@ def decode_wish(type_name: str, data: bytes) -> tuple[Body, str | None]:
     """
     kind = BODIES.get(type_name)
     if kind is None or not type_name.startswith("wish."):
-        raise UnknownType("type", f"no wish {type_name!r} is known")
+        raise UnknownType("type", f"no wish {type_name[:80]!r} is known")
     if len(data) > MAX_WISH:
         raise Unreadable("", f"{len(data)} bytes, at most {MAX_WISH} are read")
     if _is_enveloped(data):
@@ -134,7 +208,10 @@ def _is_enveloped(data: bytes) -> bool:
 
 
 def read_value(kind: type[T], value: object) -> T:
-    """Check a plain object (from YAML, say) as strictly as if it had come by JSON. Raises Unreadable."""
+    """Check a plain object (from YAML, say) as strictly as if it came by JSON.
+
+    Raises Unreadable.
+    """
     try:
         data = orjson.dumps(value)
     except TypeError as error:

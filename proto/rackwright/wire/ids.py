@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NewType
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
-WORKER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}/[0-9]{1,6}/[0-9]{1,9}$"
+# No leading zeros: one worker has one spelling.
+WORKER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}/(0|[1-9][0-9]{0,5})/(0|[1-9][0-9]{0,8})$"
 MESSAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,126}$"
 
 CellName = NewType("CellName", str)

@@ -6,14 +6,18 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Len
 
-from rackwright.wire.ids import JobRef, NodeRef, QueueName, QueueRef
+from rackwright.wire.ids import JobRef, Matches, NodeRef, QueueName, QueueRef
 from rackwright.wire.message import Part
 from rackwright.wire.nodes import MAX_RACK_NODES
 
 MAX_NODES = 100_000
 MAX_TEXT = 32_768
 
-Text = Annotated[str, Len(0, MAX_TEXT)]
+# A NUL byte can be neither an argument nor an environment variable of a process.
+NO_NUL = Matches(r"^[^\x00]*$")
+Text = Annotated[str, Len(0, MAX_TEXT), NO_NUL]
+EnvName = Annotated[str, Matches(r"^[A-Za-z_][A-Za-z0-9_]*$")]
+SignalName = Annotated[str, Matches(r"^SIG[A-Z0-9+-]{2,12}$")]
 Count = Annotated[int, Ge(1), Le(MAX_NODES)]
 Seconds = Annotated[float, Ge(0)]
 
@@ -97,7 +101,8 @@ class JobSpec(Part):
 
     `gpus` up to the GPUs of one node takes part of a node; more must be a whole number of nodes.
     Times in seconds. `priority` 0 to 100, 50 is ordinary. `command` or `run` (a shell script), or
-    neither: then the workers are pretended and `pretend_s` says how long they run.
+    neither: then the workers are pretended and `pretend_s` says how long they run. Signals are
+    spelled in full: `SIGUSR1`.
     """
 
     name: JobRef
@@ -131,8 +136,8 @@ class JobSpec(Part):
     command: Annotated[tuple[Text, ...], Len(0, 256)] = ()
     setup: Text = ""
     run: Text = ""
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[EnvName, Annotated[str, NO_NUL]] = field(default_factory=dict)
     grace_s: Annotated[float, Ge(0), Le(3600)] = 10.0
-    notice_signal: str | None = None
-    membership_signal: str | None = None
+    notice_signal: SignalName | None = None
+    membership_signal: SignalName | None = None
     pretend_s: Annotated[float, Gt(0)] | None = None

@@ -3,12 +3,19 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from annotated_types import Ge, Len
+from annotated_types import Ge, Le, Len
 
 from rackwright.wire.ids import CellRef, LedgerRef, MessageRef
 
-STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-LENIENT: dict[str, Any] = {"extra": "ignore", "strict": True}
+# NaN and infinity are no JSON: they would be written as null and never read again.
+STRICT: dict[str, Any] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+LENIENT: dict[str, Any] = {"extra": "ignore", "strict": True, "allow_inf_nan": False}
+
+# Numbers that every JSON reader and writer here can hold.
+INT64_MAX = (1 << 63) - 1
+Natural = Annotated[int, Ge(0), Le(INT64_MAX)]
+Counted = Annotated[int, Ge(1), Le(INT64_MAX)]
+Integer = Annotated[int, Ge(-INT64_MAX - 1), Le(INT64_MAX)]
 
 MAX_ENTRIES = 64
 
@@ -38,7 +45,7 @@ class Entry(Body):
     """
 
     cause: MessageRef | None = None
-    wish: Annotated[int, Ge(1)] | None = None
+    wish: Counted | None = None
 
 
 B = TypeVar("B", bound=Body)
@@ -80,5 +87,5 @@ class Commit(Generic[E]):
     cell: CellRef
     ledger: LedgerRef
     prev: MessageRef | None = None
-    wishes_to: Annotated[int, Ge(0)] | None = None
+    wishes_to: Natural | None = None
     entries: Annotated[tuple[E, ...], Len(1, MAX_ENTRIES)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, Le, Len
 
 from rackwright.wire.ids import NodeRef, RackRef
-from rackwright.wire.message import LENIENT, Part
+from rackwright.wire.message import LENIENT, Natural, Part
 
 MAX_RACK_NODES = 62  # a node set is a bit mask in one signed 64-bit integer
 MAX_GPUS = 16
@@ -58,7 +58,7 @@ class Hardware(Part):
     gpus: Annotated[int, Ge(0), Le(MAX_GPUS)]
     gpu_model: str = ""
     driver: str = ""
-    cores: Annotated[int, Ge(0)] = 0
+    cores: Natural = 0
     memory_gb: Annotated[float, Ge(0)] = 0.0
     address: str = ""
     labels: dict[str, str] = field(default_factory=dict)

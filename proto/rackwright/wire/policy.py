@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Le
 
 from rackwright.wire.ids import QueueRef
-from rackwright.wire.message import Part
+from rackwright.wire.message import Counted, Natural, Part
 from rackwright.wire.nodes import MAX_RACK_NODES
 
 
@@ -41,10 +41,10 @@ class Policy(Part):
     queue_slice_nodes: dict[QueueRef, SliceNodes] = field(
         default_factory=dict, metadata={"unit": "nodes", "why": "slice size of a queue"}
     )
-    spares_large: Annotated[int, Ge(0)] = knob(2, "nodes", "beside more than 4 protected nodes")
-    spares_small: Annotated[int, Ge(0)] = knob(1, "nodes", "beside 2 to 4 protected nodes")
+    spares_large: Natural = knob(2, "nodes", "beside more than 4 protected nodes")
+    spares_small: Natural = knob(1, "nodes", "beside 2 to 4 protected nodes")
     lend_spares: bool = knob(True, "", "3 to 6 points of the cell")
-    lent_max_nodes: Annotated[int, Ge(0)] = knob(2, "nodes", "only small jobs are lent a spare")
+    lent_max_nodes: Natural = knob(2, "nodes", "only small jobs are lent a spare")
     lent_grace_s: NotNegative = knob(5.0, "s", "a lent job is killed for a swap")
     interactive_movable_queues: tuple[QueueRef, ...] = knob(
         (), "", "queues in which an administrator lets interactive work be moved"
@@ -66,9 +66,9 @@ class Policy(Part):
     rack_event_nodes: Annotated[int, Ge(2)] = knob(3, "nodes", "silent or culprits within a window")
     probation_s: NotNegative = knob(3600.0, "s", "first probation, doubled by each fault in 30 d")
     probation_max_s: NotNegative = knob(604_800.0, "s", "longest probation")
-    lemon_faults: Annotated[int, Ge(1)] = knob(3, "faults", "in 30 d: out until a person clears it")
+    lemon_faults: Counted = knob(3, "faults", "in 30 d: out until a person clears it")
     repair_overdue_s: Positive = knob(86_400.0, "s", "a repair request unanswered so long alarms")
-    breaker_min: Annotated[int, Ge(1)] = knob(6, "culprits", "in the breaker window")
+    breaker_min: Counted = knob(6, "culprits", "in the breaker window")
     breaker_share: Annotated[float, Ge(0), Le(1)] = knob(0.002, "of nodes", "in the breaker window")
     breaker_window_s: Positive = knob(300.0, "s", "5 minutes")
     breaker_close_s: Positive = knob(900.0, "s", "below the rate for so long closes it")
@@ -77,7 +77,7 @@ class Policy(Part):
     rejoin_s: Positive = knob(180.0, "s", "all ranks back after a swap")
     restart_in_place_s: Positive = knob(30.0, "s", "software exit on a healthy node")
     exit_verdict_s: NotNegative = knob(45.0, "s", "an exit waits for a node fault of the same job")
-    poison_swaps: Annotated[int, Ge(1)] = knob(3, "swaps", "with one signal: the job is suspect")
+    poison_swaps: Counted = knob(3, "swaps", "with one signal: the job is suspect")
     poison_window_s: Positive = knob(3600.0, "s", "window of poison_swaps")
     swap_cost_s: NotNegative = knob(90.0, "s", "stall of a swap")
     move_cost_s: NotNegative = knob(180.0, "s", "stall of a slice move")
@@ -91,13 +91,13 @@ class Policy(Part):
     defrag_expiry_s: Positive = knob(600.0, "s", "a plan not carried out by then is withdrawn")
     defrag_victim_cost_gpu_h: NotNegative = knob(1.0, "GPU-h", "people's attention, per victim")
     defrag_repeat: NotNegative = knob(0.5, "", "surcharge per preemption in 24 h")
-    defrag_max_repeats: Annotated[int, Ge(1)] = knob(3, "", "preemptions a job in 24 h")
+    defrag_max_repeats: Counted = knob(3, "", "preemptions a job in 24 h")
     defrag_min_runtime_s: NotNegative = knob(900.0, "s", "younger work is left alone")
     defrag_cooldown_s: NotNegative = knob(3600.0, "s", "after a defragmentation")
-    defrag_max_victims: Annotated[int, Ge(1)] = knob(16, "jobs", "per plan")
+    defrag_max_victims: Counted = knob(16, "jobs", "per plan")
     defrag_max_share: Annotated[float, Gt(0), Le(1)] = knob(0.02, "of GPUs", "per plan")
-    defrag_per_hour: Annotated[int, Ge(1)] = knob(6, "plans", "per hour")
-    defrag_candidates: Annotated[int, Ge(1)] = knob(20, "sets", "tried in turn when homes fail")
+    defrag_per_hour: Counted = knob(6, "plans", "per hour")
+    defrag_candidates: Counted = knob(20, "sets", "tried in turn when homes fail")
     defrag_slice_move_s: NotNegative = knob(180.0, "s", "a moved slice that keeps its state")
     defrag_near_limit_s: NotNegative = knob(600.0, "s", "a job this near its limit goes by itself")
     defrag_approve: bool = knob(False, "", "a plan waits for an operator")

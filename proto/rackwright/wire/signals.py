@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Len
+from annotated_types import Len
 
 from rackwright.wire.ids import NodeRef, RackRef, SessionRef, WorkerRef
-from rackwright.wire.message import LENIENT, Body, Part
+from rackwright.wire.message import LENIENT, Body, Counted, Integer, Natural, Part
 from rackwright.wire.nodes import Hardware
 
 
@@ -40,15 +40,15 @@ class Fault(Body):
     rack: RackRef
     session: SessionRef
     kind: SignalKind
-    xid: Annotated[int, Ge(0)] | None = None
-    gpu: Annotated[int, Ge(0)] | None = None
+    xid: Natural | None = None
+    gpu: Natural | None = None
     pci: str = ""
     mnemonic: str = ""
     severity: str = ""
-    link: int | None = None
-    words: tuple[int, ...] = ()
+    link: Integer | None = None
+    words: tuple[Integer, ...] = ()
     value: float | None = None
-    count: Annotated[int, Ge(1)] = 1
+    count: Counted = 1
     line: Annotated[str, Len(0, 512)] = ""
     observed_at: float = 0.0
 
@@ -74,8 +74,8 @@ class WorkerStatus(Part):
     worker: WorkerRef
     state: WorkerState
     ready: bool = False
-    code: int | None = None
-    pid: int | None = None
+    code: Integer | None = None
+    pid: Natural | None = None
     checkpoint_at: float | None = None
     progress_at: float | None = None
 
@@ -94,8 +94,8 @@ class NodeStatus(Body):
     rack: RackRef
     session: SessionRef
     boot: str
-    n: Annotated[int, Ge(0)]
-    obeyed: Annotated[int, Ge(0)] = 0
+    n: Natural
+    obeyed: Natural = 0
     hardware: Hardware
     workers: Annotated[tuple[WorkerStatus, ...], Len(0, 256)] = ()
 
@@ -109,7 +109,7 @@ class Heartbeat(Body):
     node: NodeRef
     rack: RackRef
     session: SessionRef
-    n: Annotated[int, Ge(0)]
+    n: Natural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class EchoLine(Part):
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
     node: NodeRef
     session: SessionRef
-    n: Annotated[int, Ge(0)]
+    n: Natural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,5 +129,5 @@ class Echo(Body):
     TYPE: ClassVar[str] = "echo"
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
     rack: RackRef
-    head: Annotated[int, Ge(0)]
+    head: Natural
     lines: tuple[EchoLine, ...] = field(default_factory=tuple)

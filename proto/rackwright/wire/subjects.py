@@ -58,6 +58,14 @@ class Subjects:
         noun, _, verb = type_name.partition(".")
         return self._of("ledger", check_name("noun", noun), check_name("verb", verb))
 
+    def told(self, type_name: str) -> str:
+        """Where an entry is repeated for listeners once the ledger has accepted it.
+
+        Its own subject is heard for refused appends too, so nobody listens there.
+        """
+        noun, _, verb = type_name.partition(".")
+        return self._of("told", check_name("noun", noun), check_name("verb", verb))
+
     def wish(self, owner: Owner, type_name: str) -> str:
         """`wish.submit` of `ann` lives at `rackwright.<cell>.wish.ann.submit`."""
         _, _, verb = type_name.partition(".")
@@ -141,7 +149,7 @@ def parse_wish(cell: CellName, subject: str) -> WishSubject:
 
 
 def parse_node(cell: CellName, subject: str, stream: str) -> tuple[RackId, NodeId]:
-    """Rack and node of a signal, status or heartbeat subject. Raises InvalidSubject or InvalidId."""
+    """Rack and node of a signal, status or heartbeat subject. Raises InvalidSubject, InvalidId."""
     shard, rack, node = _tokens(cell, subject, stream, 6)
     rack_id = RackId(check_name("rack", rack))
     if shard != shard_of(rack_id):

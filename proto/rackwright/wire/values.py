@@ -16,7 +16,7 @@ from rackwright.wire.ids import (
     WorkerRef,
 )
 from rackwright.wire.jobs import JobSpec
-from rackwright.wire.message import Body, Part
+from rackwright.wire.message import Body, Counted, Natural, Part
 from rackwright.wire.nodes import GpuMask
 
 
@@ -29,9 +29,9 @@ class AssignmentLine(Part):
 
     worker: WorkerRef
     job: JobRef
-    rank: Annotated[int, Ge(0)]
+    rank: Natural
     gpus: GpuMask = 0
-    membership: Annotated[int, Ge(1)]
+    membership: Counted
     open: bool
 
 
@@ -63,7 +63,7 @@ class RackAssignments(Body):
 
     TYPE: ClassVar[str] = "value.assignments"
     ledger: LedgerRef
-    seq: Annotated[int, Ge(0)]
+    seq: Natural
     rack: RackRef
     nodes: dict[NodeRef, NodeAssignment] = field(default_factory=dict)
 
@@ -72,13 +72,13 @@ class RackAssignments(Body):
 class SliceMembers(Part):
     """The nodes of one slice in rank order, rank `first_rank` first."""
 
-    index: Annotated[int, Ge(0)]
+    index: Natural
     group: str
-    replica: Annotated[int, Ge(0)] = 0
+    replica: Natural = 0
     rack: RackRef
-    first_rank: Annotated[int, Ge(0)]
+    first_rank: Natural
     nodes: tuple[NodeRef, ...]
-    incarnations: tuple[int, ...]
+    incarnations: tuple[Counted, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +91,11 @@ class JobValue(Body):
 
     TYPE: ClassVar[str] = "value.job"
     ledger: LedgerRef
-    seq: Annotated[int, Ge(0)]
+    seq: Natural
     job: JobRef
     owner: OwnerRef
     spec: JobSpec
-    membership: Annotated[int, Ge(1)]
+    membership: Counted
     master: str
     slices: tuple[SliceMembers, ...]
     gone: Annotated[tuple[WorkerRef, ...], Len(0, 1024)] = ()
@@ -110,9 +110,9 @@ class SnapshotManifest(Body):
 
     TYPE: ClassVar[str] = "snapshot.manifest"
     ledger: LedgerRef
-    seq: Annotated[int, Ge(1)]
+    seq: Counted
     last_id: MessageRef
-    fold_version: Annotated[int, Ge(1)]
+    fold_version: Counted
     sha256: str
-    chunks: Annotated[int, Ge(1)]
-    size: Annotated[int, Ge(0)]
+    chunks: Counted
+    size: Natural

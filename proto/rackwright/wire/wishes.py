@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Len
 
 from rackwright.wire.ids import JobRef, NodeRef, RackRef
 from rackwright.wire.jobs import JobSpec
-from rackwright.wire.message import Body
+from rackwright.wire.message import Body, Natural
 from rackwright.wire.nodes import RackSpec, RepairAction
 from rackwright.wire.policy import Automation, Policy
 
@@ -24,7 +24,7 @@ class Wish(Body):
     """Base of all wishes."""
 
     not_after: float | None = None
-    obeyed: Annotated[int, Ge(0)] | None = None
+    obeyed: Natural | None = None
     why: Why = ""
 
 
@@ -59,7 +59,7 @@ class Swap(Wish):
 
     TYPE: ClassVar[str] = "wish.swap"
     job: JobRef
-    rank: Annotated[int, Ge(0)]
+    rank: Natural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,10 @@
 """Entries about the cell itself: its ledger, its policy, its automations, unanswerable wishes."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
-
-from annotated_types import Ge
+from typing import ClassVar
 
 from rackwright.wire.ids import LedgerRef, OwnerRef
-from rackwright.wire.message import Entry
+from rackwright.wire.message import Counted, Entry
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Why
@@ -18,7 +16,7 @@ class LedgerCreated(Entry):
 
     TYPE: ClassVar[str] = "ledger.created"
     ledger: LedgerRef
-    fold_version: Annotated[int, Ge(1)]
+    fold_version: Counted
     policy: Policy
 
 
@@ -27,7 +25,7 @@ class CellUpgraded(Entry):
     """From here on entries and rules of this fold version are in use."""
 
     TYPE: ClassVar[str] = "cell.upgraded"
-    fold_version: Annotated[int, Ge(1)]
+    fold_version: Counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class SnapshotVerified(Entry):
     """Two copies folded to the same state at `seq`; `sha256` is the hash of its bytes."""
 
     TYPE: ClassVar[str] = "snapshot.verified"
-    seq: Annotated[int, Ge(1)]
+    seq: Counted
     sha256: str
 
 

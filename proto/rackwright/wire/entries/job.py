@@ -7,12 +7,12 @@ from annotated_types import Ge, Le, Len
 
 from rackwright.wire.ids import JobRef, OwnerRef, PlanRef, RackRef, WorkerRef
 from rackwright.wire.jobs import JobSpec
-from rackwright.wire.message import Entry, Part
+from rackwright.wire.message import Counted, Entry, Integer, Natural, Part
 from rackwright.wire.nodes import GpuMask, NodeMask
 from rackwright.wire.reasons import Reason, RungTaken
 
 MAX_SLICES = 4096
-Membership = Annotated[int, Ge(1)]
+Membership = Counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,9 @@ class SlicePlacement(Part):
     """
 
     index: Annotated[int, Ge(0), Le(MAX_SLICES)]
-    group: Annotated[int, Ge(0)] = 0
-    replica: Annotated[int, Ge(0)] = 0
-    first_rank: Annotated[int, Ge(0)]
+    group: Natural = 0
+    replica: Natural = 0
+    first_rank: Natural
     rack: RackRef
     nodes: NodeMask
     gpus: GpuMask = 0
@@ -174,9 +174,9 @@ class WorkerFailed(Entry):
 
     TYPE: ClassVar[str] = "worker.failed"
     job: JobRef
-    rank: Annotated[int, Ge(0)]
+    rank: Natural
     worker: WorkerRef
-    code: int | None = None
+    code: Integer | None = None
     reason: Reason
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Len
 
 from rackwright.wire.ids import JobRef, NodeRef, OwnerRef, RackRef, SessionRef, WorkerRef
-from rackwright.wire.message import Entry
+from rackwright.wire.message import Counted, Entry, Natural
 from rackwright.wire.nodes import Fitness, Hardware, RackFitness, RackSpec, RepairAction
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Why
@@ -21,7 +21,7 @@ class Observation(Entry):
     """Base of what is appended without compare; `of` 0: no entry of this node is known."""
 
     node: NodeRef
-    of: Annotated[int, Ge(0)]
+    of: Natural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class NodeUnfit(Observation):
     TYPE: ClassVar[str] = "node.unfit"
     fitness: Fitness
     action: RepairAction
-    gpu: Annotated[int, Ge(0)] | None = None
+    gpu: Natural | None = None
     observed_at: float = 0.0
     reason: Reason
 
@@ -201,7 +201,7 @@ class MaintenanceEnded(Entry):
     """The window has closed or was called off; `of` is the sequence that scheduled it."""
 
     TYPE: ClassVar[str] = "maintenance.ended"
-    of: Annotated[int, Ge(1)]
+    of: Counted
 
 
 NODE_ENTRIES = (

@@ -8,11 +8,11 @@ from annotated_types import Ge, Len
 
 from rackwright.wire.entries.job import MAX_SLICES, Membership, SlicePlacement
 from rackwright.wire.ids import JobRef, PlanRef, RackRef
-from rackwright.wire.message import Entry, Part
+from rackwright.wire.message import Entry, Natural, Part
 from rackwright.wire.nodes import NodeMask
 from rackwright.wire.reasons import Reason, RungTaken
 
-NodeIndex = Annotated[int, Ge(0)]
+NodeIndex = Natural
 Evicted = Annotated[tuple[JobRef, ...], Len(0, 64)]
 Rungs = Annotated[tuple[RungTaken, ...], Len(1, 16)]
 
@@ -21,7 +21,7 @@ Rungs = Annotated[tuple[RungTaken, ...], Len(1, 16)]
 class NodeSwap(Part):
     """Rank `rank` leaves node `old` for node `new`, both places in the rack's list."""
 
-    rank: Annotated[int, Ge(0)]
+    rank: Natural
     old: NodeIndex
     new: NodeIndex
 
@@ -36,7 +36,7 @@ class SliceSwapped(Entry):
     TYPE: ClassVar[str] = "slice.swapped"
     job: JobRef
     membership: Membership
-    index: Annotated[int, Ge(0)]
+    index: Natural
     swaps: Annotated[tuple[NodeSwap, ...], Len(1, 64)]
     evicted: Evicted = ()
     rungs: Rungs
@@ -49,7 +49,7 @@ class SliceMoved(Entry):
     TYPE: ClassVar[str] = "slice.moved"
     job: JobRef
     membership: Membership
-    index: Annotated[int, Ge(0)]
+    index: Natural
     rack: RackRef
     nodes: NodeMask
     evicted: Evicted = ()
@@ -63,8 +63,8 @@ class SliceRestarted(Entry):
     TYPE: ClassVar[str] = "slice.restarted"
     job: JobRef
     membership: Membership
-    index: Annotated[int, Ge(0)]
-    ranks: Annotated[tuple[int, ...], Len(1, 64)]
+    index: Natural
+    ranks: Annotated[tuple[Natural, ...], Len(1, 64)]
     charge: bool
     rungs: Rungs
 
@@ -80,12 +80,12 @@ class VictimMove(StrEnum):
 class CostTerms(Part):
     """One victim's cost by term; times in hours, `total` in GPU-hours."""
 
-    gpus: int
+    gpus: Natural
     lost_h: float
     restart_h: float
     home_h: float
     weight: float
-    repeats: int
+    repeats: Natural
     total: float
 
 
