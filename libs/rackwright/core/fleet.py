@@ -1,0 +1,142 @@
+"""The fleet: everything the ledger says, folded. Read it; only the fold makes a new one."""
+
+from dataclasses import dataclass
+
+from immutables import Map
+
+from rackwright.core.index import RackIndex
+from rackwright.core.jobs import Job, Slice
+from rackwright.core.racks import Node, Rack
+from rackwright.core.topology import Topology
+from rackwright.wire.entries.slice import VictimMove
+from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
+from rackwright.wire.policy import Automation, Policy
+
+FOLD_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a node is: its rack's number and its place in the rack's list."""
+
+    rack: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVictim:
+    """A victim of a plan in flight: where it was, and the membership the plan gave it."""
+
+    job: JobId
+    membership: int
+    move: VictimMove
+    before: tuple[Slice, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A defragmentation in flight. Times are ledger time; costs in GPU-hours."""
+
+    id: PlanId
+    seq: int
+    at: float
+    job: JobId
+    membership: int
+    victims: tuple[PlannedVictim, ...]
+    notice_until: float
+    expires_at: float
+    cost_gpu_h: float
+    benefit_gpu_h: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Which wishes one service has answered: all up to `floor`, and those `above` it."""
+
+    floor: int = 0
+    above: frozenset[int] = frozenset()
+
+    def __contains__(self, seq: int) -> bool:
+        return seq <= self.floor or seq in self.above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """A planned absence; `seq` names it. Times are ledger time."""
+
+    seq: int
+    racks: tuple[RackId, ...]
+    nodes: tuple[NodeId, ...]
+    begin: float
+    end: float
+    notice_s: float
+    by: str
+    why: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Fleet:
+    """The state of a cell at ledger sequence `seq`.
+
+    `time` is ledger time in seconds, never going back. `wounded` holds jobs with a wound and the
+    ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
+    answered; `leaving` every worker that is to end and whose end no entry has recorded.
+    """
+
+    ledger: LedgerId = LedgerId("")
+    seq: int = 0
+    last_id: MessageId | None = None
+    time: float = 0.0
+    fold_version: int = FOLD_VERSION
+    policy: Policy = Policy()
+    topology: Topology = Topology()
+    racks: Map[int, Rack] = Map()
+    rack_numbers: Map[RackId, int] = Map()
+    places: Map[NodeId, Place] = Map()
+    jobs: Map[JobId, Job] = Map()
+    queued: Map[JobId, int] = Map()
+    starting: Map[JobId, int] = Map()
+    wounded: Map[JobId, float] = Map()
+    fresh_faults: Map[JobId, float] = Map()
+    leaving: Map[WorkerId, Place] = Map()
+    plans: Map[PlanId, Plan] = Map()
+    plan_times: tuple[float, ...] = ()
+    index: RackIndex = RackIndex()
+    timers: tuple[tuple[float, int], ...] = ()
+    answers: Map[str, Answers] = Map()
+    paused: Map[Automation, float] = Map()
+    maintenance: tuple[Maintenance, ...] = ()
+    recent_ends: tuple[tuple[float, JobId], ...] = ()
+    culprits: tuple[float, ...] = ()
+    verified: tuple[tuple[int, str], ...] = ()
+    installed_gpus: int = 0
+    installed_nodes: int = 0
+    voids: int = 0
+
+    def rack(self, rack: RackId) -> Rack:
+        """A rack by id. Raises KeyError."""
+        return self.racks[self.rack_numbers[rack]]
+
+    def node(self, node: NodeId) -> Node:
+        """A node by id. Raises KeyError."""
+        place = self.places[node]
+        return self.racks[place.rack].nodes[place.node]
+
+    def rack_name(self, number: int) -> RackId:
+        """The id of the rack with this number. Raises KeyError."""
+        return self.racks[number].spec.rack
+
+    def node_at(self, rack: int, place: int) -> Node:
+        """The node at a place of a rack. Raises KeyError, IndexError."""
+        return self.racks[rack].nodes[place]
+
+    def is_paused(self, automation: Automation, now: float) -> bool:
+        """Has an operator stopped this automation, and is its end not yet reached?"""
+        until = self.paused.get(automation)
+        return until is not None and now < until
+
+    def answered(self, service: str, seq: int) -> bool:
+        """Has `service` answered the wish at `seq` of the wish stream?"""
+        answers = self.answers.get(service)
+        return answers is not None and seq in answers

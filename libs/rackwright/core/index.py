@@ -1,0 +1,64 @@
+"""Racks by shape, kept incrementally: no decision looks at every rack.
+
+A set of racks is an integer with one bit a rack, by the rack's number. Joining and cutting such
+sets costs a microsecond at 14,000 racks, copying one when a rack changes its shape as much.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from immutables import Map
+
+from rackwright.core.evolve import evolve
+from rackwright.core.racks import Rack, RackShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackIndex:
+    """`by_shape`: racks of each shape. `by_free_gpus[k]`: racks with a partly used node that has
+    exactly k GPUs free. `room` is the sum over racks of max(0, usable - target)."""
+
+    by_shape: Map[RackShape, int] = Map()
+    by_free_gpus: tuple[int, ...] = ()
+    room: int = 0
+    usable: int = 0
+
+    def moved(self, before: Rack | None, after: Rack) -> "RackIndex":
+        """The index after one rack changed."""
+        if before is not None and before.shape is after.shape:
+            return self
+        bit = 1 << after.number
+        by_shape = self.by_shape
+        room, usable = self.room, self.usable
+        old = before.shape if before is not None else None
+        new = after.shape
+        if old != new:
+            if old is not None:
+                rest = by_shape[old] & ~bit
+                by_shape = by_shape.set(old, rest) if rest else by_shape.delete(old)
+                room -= max(0, old.usable - old.target)
+                usable -= old.usable
+            by_shape = by_shape.set(new, by_shape.get(new, 0) | bit)
+            room += max(0, new.usable - new.target)
+            usable += new.usable
+        counts = before.free_gpus if before is not None else 0
+        gpus = self.by_free_gpus
+        if counts != after.free_gpus:
+            gpus = _flip(gpus, counts ^ after.free_gpus, bit)
+        return evolve(self, by_shape=by_shape, by_free_gpus=gpus, room=room, usable=usable)
+
+
+def _flip(sets: tuple[int, ...], changed: int, bit: int) -> tuple[int, ...]:
+    grown = list(sets) + [0] * max(0, changed.bit_length() - len(sets))
+    for count in range(changed.bit_length()):
+        if changed >> count & 1:
+            grown[count] ^= bit
+    return tuple(grown)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Places of the set bits, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,177 @@
+"""What a service's mind hears (events), what it wants done (effects), and its one signature.
+
+`handle(state, fleet, event) -> (state, effects)`. It touches nothing else. Each event carries two
+times: `now`, the host's estimate of ledger time (seconds since the epoch, never behind the fold),
+and `mono`, seconds of CLOCK_BOOTTIME of this process, for durations that must not jump.
+
+A machine offers entries only when it is its `Turn`: the fold is at the ledger's end and no offer of
+this process is in flight. A refused offer comes back as `Refused` once the fold has caught up.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from rackwright.core.fleet import Fleet
+from rackwright.wire.ids import MessageId, NodeId, Owner, RackId, SessionId
+from rackwright.wire.message import Body, Entry
+from rackwright.wire.signals import Echo, Fault, NodeStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Base of all events."""
+
+    now: float
+    mono: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded(Event):
+    """A commit was folded; `fleet` is after it. `void`: it had no effect, `why` says the reason."""
+
+    seq: int
+    source: str
+    type: str
+    entries: tuple[Entry, ...]
+    void: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wished(Event):
+    """A readable wish at `seq` of the wish stream, stored at `at` (server's time), of `owner`."""
+
+    seq: int
+    id: MessageId
+    owner: Owner
+    at: float
+    wish: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WishSkipped(Event):
+    """The wish at `seq` could not be read and was set aside."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed(Event):
+    """A fault signal; `at` is the server's time, `id` the message's."""
+
+    id: MessageId
+    at: float
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSeen(Event):
+    """The last value of one node, at start or on change; `at` is the server's time."""
+
+    id: MessageId
+    at: float
+    status: NodeStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard(Event):
+    """A heartbeat."""
+
+    node: NodeId
+    rack: RackId
+    session: SessionId
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies(Event):
+    """How many copies of this service are present, and which of them this one is (from 0)."""
+
+    present: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acked(Event):
+    """An append of this process was acknowledged and folded; it was sent at `sent_mono`."""
+
+    sent_mono: float
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn(Event):
+    """You may offer. Comes after anything changed and after each wake that was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Append these entries (1..64, one type) as one commit.
+
+    `compare` False for observations. `wishes_to`: this service has answered all wishes up to it.
+    """
+
+    entries: tuple[Entry, ...]
+    compare: bool = True
+    wishes_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Event):
+    """Somebody else's commit came first; the fold has it now. Offer again what still holds."""
+
+    offer: Offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeAt:
+    """Give me a Turn at this `mono` time, if nothing happens before."""
+
+    mono: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendEcho:
+    """Tell a rack which heartbeats were heard."""
+
+    echo: Echo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """Write the value of `key` in `bucket` (`assign` or `jobs`); None deletes it."""
+
+    bucket: str
+    key: str
+    value: Body | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something an operator should see in the log: an event name and its numbers."""
+
+    level: str
+    event: str
+    fields: dict[str, Any]
+
+
+Effect = Offer | WakeAt | SendEcho | Project | Note
+
+S = TypeVar("S")
+
+
+class Machine(Protocol, Generic[S]):
+    """The mind of a service."""
+
+    @property
+    def service(self) -> str:
+        """Its name, as in the source of its commits."""
+        ...
+
+    def start(self, copy: int) -> S:
+        """The state of a copy that has just started and knows nothing but the fleet."""
+        ...
+
+    def handle(self, state: S, fleet: Fleet, event: Event) -> tuple[S, list[Effect]]:
+        """Take one event."""
+        ...

@@ -1,0 +1,1 @@
+"""Policies: pure functions over a fleet that answer which, whether and why."""
