@@ -168,8 +168,8 @@ NOT_ON_GB200: dict[int, str] = {
     153: "ROBUST_CHANNEL_DLA_TIMEOUT",
 }
 
-# Of watched Xids that ask for something: 63 a pending row remap, 121 a link to retrain. It waits for
-# the next time the node is empty.
+# Watched Xids that ask for something once the node is empty: 63 has a row remap pending, 121 a link
+# to retrain.
 LATER: dict[int, RepairAction] = {
     63: RepairAction.RESET,
     121: RepairAction.RESET,
