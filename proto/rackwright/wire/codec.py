@@ -4,6 +4,7 @@ What cannot be read raises Unreadable, which names the field and what would be r
 signal is then set aside, a ledger entry stops the fold.
 """
 
+from base64 import b64encode
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -11,11 +12,11 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from rackwright.wire.entries import ENTRIES
-from rackwright.wire.ids import CellName
+from rackwright.wire.ids import CellName, InvalidId
 from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
-from rackwright.wire.subjects import parse_node
-from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
+from rackwright.wire.subjects import InvalidSubject, parse_node
+from rackwright.wire.values import MAX_DEAD, DeadLetter, JobValue, RackAssignments, SnapshotManifest
 from rackwright.wire.wishes import ANY_WISH
 
 BODIES: dict[str, type[Body]] = {
@@ -29,6 +30,7 @@ BODIES: dict[str, type[Body]] = {
         RackAssignments,
         JobValue,
         SnapshotManifest,
+        DeadLetter,
     )
 }
 MAX_MESSAGE = 131_072
@@ -98,11 +100,16 @@ def adapter(kind: type[T]) -> TypeAdapter[T]:
 
 def message_adapter(type_name: str) -> TypeAdapter[Any]:
     """The reader of the message of one type: a commit, or an envelope. Raises UnknownType."""
-    if type_name in ENTRIES:
-        return _commit(type_name)
-    if type_name in BODIES:
-        return _envelope(type_name)
-    raise UnknownType("type", f"no message {type_name!r} is known")
+    kind_of(type_name)
+    return _commit(type_name) if type_name in ENTRIES else _envelope(type_name)
+
+
+def kind_of(type_name: str) -> type[Body]:
+    """The class of an entry or body by its type name. Raises UnknownType."""
+    kind = ENTRIES.get(type_name) or BODIES.get(type_name)
+    if kind is None:
+        raise UnknownType("type", f"no message {type_name[:80]!r} is known")
+    return kind
 
 
 def _explain(error: ValidationError) -> Unreadable:
@@ -228,3 +235,30 @@ def to_json(value: object, *, indent: bool = False) -> bytes:
 def canonical(value: object) -> bytes:
     """The one spelling of a value: sorted keys, no spaces. Equal values, equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def dead_letter(
+    error: Unreadable | InvalidSubject | InvalidId,
+    data: bytes,
+    *,
+    stream: str,
+    subject: str,
+    seq: int | None = None,
+) -> DeadLetter:
+    """What is set aside of a message that raised `error` when it was read."""
+    match error:
+        case Unreadable(field=field, problem=problem):
+            pass
+        case InvalidId(field=field):
+            problem = str(error)
+        case InvalidSubject():
+            field, problem = "subject", error.rule
+    return DeadLetter(
+        stream=stream,
+        subject=subject[:512],
+        seq=seq,
+        field=field,
+        problem=problem[:1024],
+        size=len(data),
+        data=b64encode(data[:MAX_DEAD]).decode(),
+    )

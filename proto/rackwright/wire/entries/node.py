@@ -28,7 +28,8 @@ class Observation(Entry):
 class NodeJoined(Observation):
     """A new session of a node is admitted. Workers of it not in `running` have ended.
 
-    Another boot id than before is proof that every earlier worker of the node has ended.
+    `exited` are those of them whose end the node itself reports with a code; the verdict on them is
+    the placer's. The others were lost. Another boot id than before is proof that every earlier worker of the node has ended.
     """
 
     TYPE: ClassVar[str] = "node.joined"
@@ -36,6 +37,7 @@ class NodeJoined(Observation):
     boot: str
     hardware: Hardware
     running: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
+    exited: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +92,14 @@ class NodeRecovered(Observation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCleaning(Observation):
-    """Work has left; processes, GPU memory and the site's epilog are being checked."""
+    """Work has left. `ended` workers are gone, as the node says; nothing waits for them any more.
+
+    `done`: processes, GPU memory and the site's epilog were checked too.
+    """
 
     TYPE: ClassVar[str] = "node.cleaning"
     job: JobRef | None = None
+    ended: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
     done: bool = False
 
 

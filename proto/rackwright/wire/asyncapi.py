@@ -1,0 +1,149 @@
+"""The AsyncAPI 3 document of a cell, made from the catalog. `x-` fields say what NATS adds."""
+
+import re
+from typing import Any
+
+import yaml
+
+from rackwright.wire.catalog import (
+    ANSWERS,
+    CHANNELS,
+    KEEPING,
+    SAYS,
+    Channel,
+    Party,
+)
+from rackwright.wire.codec import kind_of
+from rackwright.wire.ids import NAME_RULE
+from rackwright.wire.message import Body
+from rackwright.wire.subjects import SHARDS
+
+SCHEMA_FORMAT = "application/schema+json;version=draft-2020-12"
+PARAMETER = re.compile(r"\{(\w+)\}")
+
+Json = dict[str, Any]
+
+ABOUT = """\
+Everything that travels on the bus of one cell. Start with `proto/README.md`: it explains the words,
+the ledger and the fold. One document describes all services; the first part of an operation's name
+is the service. Each service is a NATS user of its own.
+"""
+
+PARAMETERS: dict[str, str] = {
+    "cell": "the scheduling domain",
+    "owner": "who wishes: the bus lets only this user publish here",
+    "rack": "one NVLink domain",
+    "node": "one host",
+    "job": "the job's id",
+    "ledger": "the ledger's identity, from its first entry",
+    "seq": "a sequence of the ledger, in digits",
+    "name": "the question",
+    "part": "`manifest`, or a chunk's number",
+    "stream": "the stream in which it lay",
+}
+
+
+def schema_path(name: str) -> str:
+    """Where the schema of a type (or `<wish>.bare`) is, under `proto/`."""
+    kind = kind_of(name.removesuffix(".bare"))
+    return f"schemas/v{kind.VERSION}/{name}.json"
+
+
+def _summary(kind: type[Body]) -> str:
+    """The first paragraph of a type's docstring."""
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+
+
+def _message(name: str) -> Json:
+    kind = kind_of(name.removesuffix(".bare"))
+    payload = {"schemaFormat": SCHEMA_FORMAT, "schema": {"$ref": schema_path(name)}}
+    return {
+        "name": name,
+        "title": kind.__name__,
+        "summary": _summary(kind),
+        "contentType": "application/json",
+        "payload": payload,
+    }
+
+
+def _names(channel: Channel) -> list[str]:
+    """Names of the messages on a channel; a wish may also come bare."""
+    bare = [f"{name}.bare" for name in channel.types if name in ANSWERS]
+    return sorted([*channel.types, *bare])
+
+
+def _parameter(name: str, channel: Channel) -> Json:
+    """One token of a subject."""
+    verbs = [type_name.partition(".") for type_name in channel.types]
+    match name:
+        case "noun":
+            return {"description": "what it is about", "enum": sorted({v[0] for v in verbs})}
+        case "verb":
+            return {"description": "what happened to it", "enum": sorted({v[2] for v in verbs})}
+        case "shard":
+            return {
+                "description": f"CRC-32 of the rack's id, modulo {SHARDS}, two digits",
+                "examples": ["00", f"{SHARDS - 1}"],
+            }
+        case _:
+            rule = "" if name in ("seq", "part", "name") else f": {NAME_RULE}"
+            return {"description": PARAMETERS[name] + rule}
+
+
+def _channel(channel: Channel) -> Json:
+    kept = KEEPING[channel.keeping]
+    return {
+        "address": channel.address,
+        "description": channel.text,
+        "parameters": {
+            name: _parameter(name, channel) for name in PARAMETER.findall(channel.address)
+        },
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in _names(channel)},
+        "x-stream": None if kept.stream == "none" else kept.stream,
+        "x-storage": kept.storage,
+        "x-retention": kept.retention,
+        "x-may-be-lost": kept.lost,
+        "x-consumer": channel.reading,
+    }
+
+
+def _operation(action: str, channel: Channel, names: list[str]) -> Json:
+    here = f"#/channels/{channel.key}"
+    return {
+        "action": action,
+        "channel": {"$ref": here},
+        "messages": [{"$ref": f"{here}/messages/{name}"} for name in names],
+    }
+
+
+def _operations() -> Json:
+    made = {}
+    for channel in CHANNELS:
+        for party in channel.says:
+            said = sorted(SAYS[party]) if channel.key == "ledger" else _names(channel)
+            made[f"{party}.send.{channel.key}"] = _operation("send", channel, said)
+        for party in channel.hears:
+            made[f"{party}.receive.{channel.key}"] = _operation("receive", channel, _names(channel))
+    return made
+
+
+def describe() -> Json:
+    """The document as a plain object."""
+    names = sorted({name for channel in CHANNELS for name in _names(channel)})
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": "Rackwright", "version": "1.0.0", "description": ABOUT},
+        "defaultContentType": "application/json",
+        "channels": {channel.key: _channel(channel) for channel in CHANNELS},
+        "operations": _operations(),
+        "components": {"messages": {name: _message(name) for name in names}},
+        "x-parties": [str(party) for party in Party],
+    }
+
+
+def document() -> bytes:
+    """The document as YAML, keys sorted."""
+    head = b"# Generated by `make schemas`; do not edit.\n"
+    return head + yaml.safe_dump(
+        describe(), sort_keys=True, allow_unicode=True, width=100, encoding="utf-8"
+    )
