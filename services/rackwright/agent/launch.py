@@ -1,0 +1,81 @@
+"""Lays out a worker's directory and starts its supervisor, which is told things by a FIFO."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rackwright.agent.records import DIRECTORY_VARIABLE, WorkerFiles, WorkerSpec, full_command
+
+SUPERVISE = Path(__file__).with_name("supervise.py")
+
+
+def _write_words(path: Path, words: Iterable[str]) -> None:
+    """A NUL-separated file, as the supervisor reads it. Environments may hold secrets: 0600."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+
+
+def lay_out(files: WorkerFiles, spec: WorkerSpec, *, node: Path, cgroup: Path | None) -> None:
+    """Make the directory of a worker. Raises FileExistsError if the id was ever used here."""
+    files.directory.mkdir(mode=0o700)
+    files.shared.mkdir()
+    settings = {
+        "worker": spec.worker_id,
+        "on_lost_lease": spec.on_lost_lease.value,
+        "log_bytes": str(spec.log_bytes),
+        "grace_s": str(spec.grace_s),
+        "cwd": spec.cwd,
+        "gpus": ",".join(map(str, spec.gpus)),
+        "gpu_locks": str(node / "gpus"),
+        "lease": str(node / "lease"),
+        "events": str(node / "events"),
+        "cgroup": "" if cgroup is None else str(cgroup),
+    }
+    env = {**spec.env, DIRECTORY_VARIABLE: str(files.directory)}
+    _write_words(files.directory / "spec", (f"{key}={value}" for key, value in settings.items()))
+    _write_words(files.directory / "env", (f"{key}={value}" for key, value in env.items()))
+    _write_words(files.directory / "command", full_command(spec))
+    os.mkfifo(files.control, 0o600)
+
+
+def launch(files: WorkerFiles) -> int:
+    """Start the supervisor, held before the command; returns its pid.
+
+    It is in its own session and lives on when the agent is killed. Its standard input is the
+    control FIFO, opened for both directions so that it never ends.
+    """
+    control = os.open(files.control, os.O_RDWR | os.O_NONBLOCK)
+    log = files.directory / "supervisor.log"
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", str(SUPERVISE), str(files.directory)],
+            {"LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, control, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(control)
+
+
+def tell(files: WorkerFiles, order: str) -> bool:
+    """Give a supervisor an order; False if it is not there any more.
+
+    Only the supervisor has the FIFO open for reading, so this also tells whether it lives,
+    whatever its pid is used for now.
+    """
+    try:
+        fd = os.open(files.control, os.O_WRONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, OSError):
+        return False
+    try:
+        os.write(fd, order.encode("ascii"))
+    finally:
+        os.close(fd)
+    return True

@@ -1,0 +1,33 @@
+"""The lease of a node on disk: until when its workers may run, in ns of CLOCK_BOOTTIME.
+
+One file per node, replaced by its agent at each echo and read by each supervisor when the
+deadline it knows has come. It is never flushed to the disk: it means nothing after a reboot.
+"""
+
+import os
+import time
+
+from rackwright.agent.processes import boot_id
+
+
+def now_ns() -> int:
+    """CLOCK_BOOTTIME in nanoseconds: it goes on while the host sleeps and is never set."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def write(path: str, until_ns: int) -> None:
+    """Replace the lease."""
+    scratch = path + ".new"
+    with open(scratch, "w", encoding="ascii") as file:
+        file.write(f"{until_ns} {boot_id()}\n")
+    os.replace(scratch, path)
+
+
+def read(path: str) -> int:
+    """Until when the lease runs; 0 if there is none, or only one of an earlier boot."""
+    try:
+        with open(path, encoding="ascii") as file:
+            until, _, boot = file.read().partition(" ")
+    except FileNotFoundError:
+        return 0
+    return int(until) if boot.strip() == boot_id() else 0
