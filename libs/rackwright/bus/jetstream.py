@@ -25,11 +25,10 @@ from rackwright.bus.ports import (
 from rackwright.bus.projection import JetStreamProjection
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import Kind, Limits, Storage, StreamSpec, declare
-from rackwright.bus.writer import StreamWriter
+from rackwright.bus.writer import EXPECT, StreamWriter
 
 T = TypeVar("T")
 
-EXPECT = "Nats-Expected-Last-Sequence"
 RECREATE_RETRY_S = 0.25
 
 
@@ -208,6 +207,7 @@ class JetStreamBus:
         self.cell = cell
         self.specs = specs
         self.link = connection
+        self.api = Api(connection)
         self.core = JetStreamCore(connection)
         self.ledger = JetStreamLedger(connection, specs[Kind.LEDGER])
         intake = specs.get(Kind.INTAKE, specs[Kind.WISH])

@@ -29,6 +29,7 @@ from rackwright.bus.ports import (
     Value,
 )
 from rackwright.bus.streams import MARKER_TTL_S, Kind
+from rackwright.bus.writer import EXPECT, EXPECT_ON_SUBJECT
 
 OPERATION = "KV-Operation"
 
@@ -66,7 +67,12 @@ class _Port:
         expected_on_subject: int | None = None,
         ttl_s: float = 0.0,
     ) -> Outcome:
-        self._store.check(self._kind, subject, data, headers)
+        compare = {
+            name: str(value)
+            for name, value in ((EXPECT, expected), (EXPECT_ON_SUBJECT, expected_on_subject))
+            if value is not None
+        }
+        self._store.check(self._kind, subject, data, {**headers, **compare})
         if not self._link.connected:
             return Unsettled(reason=Cause.AWAY, detail="not connected")
         await asyncio.sleep(0)  # others may come first, as on a wire

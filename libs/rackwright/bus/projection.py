@@ -21,9 +21,8 @@ from rackwright.bus.match import is_plain
 from rackwright.bus.ports import Appended, Change, Outcome, Ready, Refused, Stored, Unsettled, Value
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import MARKER_TTL_S, StreamSpec
-from rackwright.bus.writer import StreamWriter
+from rackwright.bus.writer import EXPECT_ON_SUBJECT, StreamWriter
 
-EXPECT = "Nats-Expected-Last-Subject-Sequence"
 OPERATION = "KV-Operation"
 REREAD_S = 15.0
 RETRY_S = 0.5
@@ -81,7 +80,7 @@ class JetStreamProjection:
         self, key: str, data: bytes, headers: dict[str, str], revision: int
     ) -> Appended | Refused | Unsettled:
         subject = f"{self._spec.root}{key}"
-        return await self._writer.offer(subject, data, headers, {EXPECT: str(revision)})
+        return await self._writer.offer(subject, data, headers, {EXPECT_ON_SUBJECT: str(revision)})
 
     async def keys(self) -> list[str]:
         """See ports.Projection."""

@@ -15,6 +15,8 @@ from rackwright.bus.ports import NO_HEADERS, Appended, Cause, Headers, Outcome, 
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import StreamSpec
 
+EXPECT: Final = "Nats-Expected-Last-Sequence"
+EXPECT_ON_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST: Final = frozenset({10071, 10164})
 STORE_FAILED: Final = 10077
 RESOURCES: Final = frozenset({10002, 10023, 10028, 10047})

@@ -1,0 +1,246 @@
+"""Who may say and hear what on the bus: the least that each role needs, as a table.
+
+A role is given as data; `Permissions` are the subjects, `User` what the server's configuration
+gets. Nobody but the administrator may make, change or delete a stream, with one exception: owners
+of memory streams may create them, because a single server forgets them when it restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from rackwright.bus.streams import Kind, stream_name, subject_root
+
+
+class Role(StrEnum):
+    """The services, each with a NATS user of its own."""
+
+    PLACER = "placer"
+    HEALTH_MONITOR = "health-monitor"
+    SPARE_MANAGER = "spare-manager"
+    DEFRAGMENTER = "defragmenter"
+    DISPATCHER = "dispatcher"
+    GATEWAY = "gateway"
+    ARCHIVIST = "archivist"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """What a service needs. `entries`, `hears` and `says` are below the cell's root."""
+
+    entries: tuple[str, ...] = ()
+    reads: tuple[Kind, ...] = ()
+    writes: tuple[Kind, ...] = ()
+    purges: tuple[Kind, ...] = ()
+    makes: tuple[Kind, ...] = ()
+    hears: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+
+
+EVERY_SERVICE: Final = Rights(
+    reads=(Kind.LEDGER, Kind.SNAP),
+    writes=(Kind.DEAD,),
+    hears=("query.>",),
+)
+
+SERVICES: Final[Mapping[Role, Rights]] = MappingProxyType(
+    {
+        Role.PLACER: Rights(
+            entries=(
+                "job.queued",
+                "job.rejected",
+                "job.placed",
+                "job.blocked",
+                "job.started",
+                "job.finishing",
+                "job.finished",
+                "job.failed",
+                "job.cancelled",
+                "job.requeued",
+                "job.resumed",
+                "wish.refused",
+                "policy.set",
+                "policy.queue",
+                "policy.maintenance",
+                "policy.automation",
+                "rack.held",
+                "rack.released",
+                "rack.defined",
+                "worker.failed",
+            ),
+            reads=(Kind.WISH, Kind.STATUS),
+            purges=(Kind.WISH,),
+        ),
+        Role.HEALTH_MONITOR: Rights(
+            entries=(
+                "node.*",
+                "rack.degraded",
+                "rack.isolated",
+                "rack.restored",
+                "ledger.ticked",
+                "monitor.blind",
+            ),
+            reads=(Kind.WISH, Kind.STATUS, Kind.SIGNAL),
+            makes=(Kind.STATUS, Kind.SIGNAL),
+            hears=("hb.>",),
+            says=("echo.>",),
+        ),
+        Role.SPARE_MANAGER: Rights(
+            entries=("slice.*", "job.requeued", "job.suspended", "ledger.ticked"),
+            reads=(Kind.STATUS,),
+        ),
+        Role.DEFRAGMENTER: Rights(
+            entries=("defrag.*", "job.notified"),
+            reads=(Kind.STATUS,),
+        ),
+        Role.DISPATCHER: Rights(
+            entries=("snapshot.verified",),
+            reads=(Kind.ASSIGN, Kind.JOBS),
+            writes=(Kind.ASSIGN, Kind.JOBS, Kind.SNAP),
+            purges=(Kind.SNAP,),
+            makes=(Kind.ASSIGN, Kind.JOBS),
+        ),
+        Role.GATEWAY: Rights(
+            reads=(Kind.WISH, Kind.STATUS, Kind.SIGNAL, Kind.ASSIGN, Kind.JOBS, Kind.DEAD),
+            writes=(Kind.WISH,),
+            hears=("hb.>",),
+            says=("query.>",),
+        ),
+        Role.ARCHIVIST: Rights(
+            entries=("ledger.created", "cell.upgraded"),
+            reads=(Kind.WISH,),
+            purges=(Kind.LEDGER, Kind.SNAP),
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """Subjects one may publish and subscribe; `answers`: also to whoever asked."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    answers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """One user of the server. Give `password` (plain or bcrypt) or `nkey` (the public key).
+
+    `permissions` None: everything (the administrator).
+    """
+
+    name: str
+    password: str | None = None
+    nkey: str | None = None
+    permissions: Permissions | None = None
+
+    def config(self) -> dict[str, object]:
+        """The entry for the server's list of users."""
+        entry: dict[str, object] = (
+            {"nkey": self.nkey}
+            if self.nkey is not None
+            else {"user": self.name, "password": self.password or ""}
+        )
+        if self.permissions is not None:
+            allowed: dict[str, object] = {
+                "publish": {"allow": list(self.permissions.publish)},
+                "subscribe": {"allow": list(self.permissions.subscribe)},
+            }
+            if self.permissions.answers:
+                allowed["allow_responses"] = {"max": 1, "expires": "1m"}
+            entry["permissions"] = allowed
+        return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a node is, as its subjects say it."""
+
+    shard: str
+    rack: str
+    node: str
+
+
+def service(cell: str, role: Role, identity: str, *, replicas: int = 1) -> Permissions:
+    """What a service may do under an identity (which names its inboxes)."""
+    rights, common = SERVICES[role], EVERY_SERVICE
+    root = f"rackwright.{cell}."
+    publish = [f"{root}ledger.{entry}" for entry in rights.entries]
+    for kind in (*common.reads, *rights.reads):
+        publish += _reading(cell, kind)
+    for kind in (*common.writes, *rights.writes):
+        publish.append(f"{subject_root(cell, kind)}>")
+    publish += [f"$JS.API.STREAM.PURGE.{stream_name(cell, kind)}" for kind in rights.purges]
+    if replicas == 1:
+        publish += [f"$JS.API.STREAM.CREATE.{stream_name(cell, kind)}" for kind in rights.makes]
+    publish += [f"{root}{subject}" for subject in rights.says]
+    hears = [f"{root}{subject}" for subject in (*common.hears, *rights.hears)]
+    return Permissions(
+        publish=tuple(publish),
+        subscribe=(f"_INBOX_{identity}.>", "$SRV.>", *hears),
+        answers=True,
+    )
+
+
+def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissions:
+    """What the agent of some nodes may do; `places` None: of any node (a pretended fleet).
+
+    An agent makes no consumers: a consumer delivers to any subject its maker names.
+    """
+    assign, jobs = stream_name(cell, Kind.ASSIGN), stream_name(cell, Kind.JOBS)
+    root = f"rackwright.{cell}."
+    publish = [f"$JS.API.DIRECT.GET.{jobs}.>"]
+    subscribe = [f"_INBOX_{identity}.>", f"{root}jobs.>"]
+    if places is None:
+        publish += [f"{root}{kind}.>" for kind in ("hb", "signal", "status")]
+        publish.append(f"$JS.API.DIRECT.GET.{assign}.>")
+        subscribe += [f"{root}echo.>", f"{root}assign.>"]
+        return Permissions(publish=tuple(publish), subscribe=tuple(subscribe))
+    for place in places:
+        node = f"{place.shard}.{place.rack}.{place.node}"
+        publish += [f"{root}{kind}.{node}" for kind in ("hb", "signal", "status")]
+    for shard, rack in sorted({(place.shard, place.rack) for place in places}):
+        publish.append(f"$JS.API.DIRECT.GET.{assign}.{subject_root(cell, Kind.ASSIGN)}{rack}")
+        subscribe += [f"{root}echo.{shard}.{rack}", f"{root}echo.{shard}.{rack}.>"]
+        subscribe.append(f"{root}assign.{rack}")
+    return Permissions(publish=tuple(publish), subscribe=tuple(subscribe))
+
+
+def user(cell: str, name: str) -> Permissions:
+    """What somebody who submits jobs may do: wish in his own name, ask, hear what happened."""
+    root = f"rackwright.{cell}."
+    return Permissions(
+        publish=(f"{root}wish.{name}.>", f"{root}query.>"),
+        subscribe=(f"_INBOX_{name}.>", f"{root}told.>"),
+    )
+
+
+def operator(cell: str, name: str) -> Permissions:
+    """A user who may also read every stream and bucket with the usual NATS tools."""
+    mine = user(cell, name)
+    kinds = (k for k in Kind if k is not Kind.INTAKE)
+    reading = [subject for kind in kinds for subject in _reading(cell, kind)]
+    more = ["$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$SRV.>"]
+    return Permissions(
+        publish=(*mine.publish, *reading, *more),
+        subscribe=(*mine.subscribe, f"rackwright.{cell}.>", "_INBOX.>"),
+    )
+
+
+def _reading(cell: str, kind: Kind) -> list[str]:
+    name = stream_name(cell, kind)
+    subjects = [
+        f"$JS.API.STREAM.INFO.{name}",
+        f"$JS.API.CONSUMER.CREATE.{name}.>",
+        f"$JS.API.CONSUMER.DELETE.{name}.*",
+        f"$JS.FC.{name}.>",
+    ]
+    if kind in (Kind.ASSIGN, Kind.JOBS, Kind.SNAP):
+        subjects.append(f"$JS.API.DIRECT.GET.{name}.>")
+    return subjects
