@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from immutables import Map
 
 from rackwright.core.index import RackIndex
-from rackwright.core.jobs import Job, Slice
+from rackwright.core.jobs import Job, Slice, Tombstone
 from rackwright.core.racks import Node, Rack
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
@@ -81,7 +81,9 @@ class Fleet:
 
     `time` is ledger time in seconds, never going back. `wounded` holds jobs with a wound and the
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
-    answered; `leaving` every worker that is to end and whose end no entry has recorded.
+    answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
+    those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
+    is `leaving` by job.
     """
 
     ledger: LedgerId = LedgerId("")
@@ -100,6 +102,7 @@ class Fleet:
     wounded: Map[JobId, float] = Map()
     fresh_faults: Map[JobId, float] = Map()
     leaving: Map[WorkerId, Place] = Map()
+    leaving_of: Map[JobId, tuple[WorkerId, ...]] = Map()
     plans: Map[PlanId, Plan] = Map()
     plan_times: tuple[float, ...] = ()
     index: RackIndex = RackIndex()
@@ -107,7 +110,10 @@ class Fleet:
     answers: Map[str, Answers] = Map()
     paused: Map[Automation, float] = Map()
     maintenance: tuple[Maintenance, ...] = ()
-    recent_ends: tuple[tuple[float, JobId], ...] = ()
+    tombstones: Map[JobId, Tombstone] = Map()
+    ends: Map[int, JobId] = Map()
+    ends_first: int = 0
+    ends_next: int = 0
     culprits: tuple[float, ...] = ()
     verified: tuple[tuple[int, str], ...] = ()
     installed_gpus: int = 0

@@ -15,8 +15,9 @@ from rackwright.core.racks import Rack, RackShape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackIndex:
-    """`by_shape`: racks of each shape. `by_free_gpus[k]`: racks with a partly used node that has
-    exactly k GPUs free. `room` is the sum over racks of max(0, usable - target)."""
+    """`by_shape`: racks of each shape. `by_free_gpus[k]`: racks with flag k of `Rack.free_gpus`, for
+    k up to MAX_GPUS a partly used node that has exactly k GPUs free. `room` is the sum over racks
+    of max(0, usable - target), `usable` that of usable nodes."""
 
     by_shape: Map[RackShape, int] = Map()
     by_free_gpus: tuple[int, ...] = ()
@@ -46,6 +47,10 @@ class RackIndex:
         if counts != after.free_gpus:
             gpus = _flip(gpus, counts ^ after.free_gpus, bit)
         return evolve(self, by_shape=by_shape, by_free_gpus=gpus, room=room, usable=usable)
+
+    def with_flag(self, flag: int) -> int:
+        """The set of racks that have this flag of `Rack.free_gpus`."""
+        return self.by_free_gpus[flag] if flag < len(self.by_free_gpus) else 0
 
 
 def _flip(sets: tuple[int, ...], changed: int, bit: int) -> tuple[int, ...]:

@@ -70,13 +70,17 @@ class WoundKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wound:
-    """One rank that needs recovery; `at` is ledger time, `code` the signal or exit behind it."""
+    """One rank that needs recovery; `at` is ledger time, `code` the signal or exit behind it.
+
+    `charge`: a try of the owner's retry budget. `ended`: its worker is known to have ended.
+    """
 
     rank: int
     kind: WoundKind
     code: str
     at: float
     charge: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,19 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """What is kept of a job that has ended, so that its id is not used again by mistake."""
+
+    id: JobId
+    name: str
+    owner: Owner
+    spec_hash: str
+    state: JobState
+    ended_at: float
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swapped:
     """A swap that happened, for poison detection: when (ledger time), which node, which signal."""
 
@@ -128,10 +145,8 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job. Times are ledger time in seconds.
-
-    `ended_at` None while it lives; `started` is the membership whose ranks were all up;
-    `not_before` a back-off; `blocked_since` the first unbroken block.
+    """One job that lives. Times are ledger time in seconds. `started` is the membership whose ranks
+    were all up, `not_before` a back-off, `blocked_since` the beginning of the unbroken block.
     """
 
     id: JobId
@@ -153,7 +168,6 @@ class Job:
     first_started_at: float | None = None
     started_at: float | None = None
     placed_at: float | None = None
-    ended_at: float | None = None
     retries: int = 0
     requeues: int = 0
     preempted: tuple[float, ...] = ()
@@ -164,11 +178,6 @@ class Job:
     plan: PlanId | None = None
     reason: Reason | None = None
     warnings: tuple[Reason, ...] = ()
-
-    @property
-    def hot_swappable(self) -> bool:
-        """May its ranks be started anew without the whole job: restartable work that is placed."""
-        return self.spec.restartable
 
     @property
     def pinned(self) -> bool:

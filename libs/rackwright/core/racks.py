@@ -1,11 +1,13 @@
 """A rack in the fleet: its nodes, who sits on them, and the counters placement reads."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from rackwright.core.evolve import evolve
 from rackwright.wire.ids import JobId, NodeId, SessionId, WorkerId
 from rackwright.wire.nodes import (
     FITNESS_ORDER,
+    MAX_GPUS,
     Fitness,
     Hardware,
     RackFitness,
@@ -15,6 +17,11 @@ from rackwright.wire.nodes import (
 from rackwright.wire.policy import Policy
 
 TAKES_GANGS = FITNESS_ORDER[Fitness.RACK]
+
+# Flags of `Rack.free_gpus`: k (1..MAX_GPUS) a partly used node with exactly k GPUs free, LENT + k
+# the same on a node that is lent, ODD a node with room that takes only single-node work.
+LENT = MAX_GPUS
+ODD = 2 * MAX_GPUS + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,7 @@ class Node:
     faults: tuple[NodeFault, ...] = ()
     repair: RepairAction | None = None
     repair_at: float = 0.0
+    repair_eta: float | None = None
     why: str = ""
     last: int = 0
 
@@ -91,17 +99,18 @@ class Leaving:
     grace_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RackShape:
-    """What placement needs of a rack, small enough to group racks by it.
+class RackShape(NamedTuple):
+    """What placement needs of a rack, small enough to group racks by it; a tuple, to hash fast.
 
-    `usable` free whole nodes that take gang work now; `target` spares it wants beside protected
-    slices; `empty` no tenant; `size` nodes in all; `demerit` bad history 0..2; `pinned` nodes under
-    pinned work; `open` it takes new slices at all; `kind` what its usable nodes are, or "" when
-    they differ or some are of fitness rack only: then each must be looked at.
+    `usable` free whole nodes that take gang work now, `full` those of them that may take part in a
+    job of several slices; `target` spares it wants beside protected slices; `empty` no tenant;
+    `size` nodes in all; `demerit` bad history 0..2; `pinned` nodes under pinned work; `open` it
+    takes new slices at all; `kind` what its nodes are, or "" when they differ: then each must be
+    looked at.
     """
 
     usable: int
+    full: int
     target: int
     empty: bool
     size: int
@@ -111,13 +120,21 @@ class RackShape:
     kind: str
 
 
+NO_SHAPE = RackShape(
+    usable=0, full=0, target=0, empty=True, size=0, demerit=0, pinned=0, open=False, kind=""
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
     """One NVLink domain. Masks have bit i for the node at place i of `nodes`.
 
     `number` is its place in the order of definition. `free` nodes have no tenant; `takes` nodes may
-    get gang work (fit, not suspected, cordoned, held, or on probation). `partial` lists nodes used
-    in part with the mask of their taken GPUs. `shape` and `free_gpus` feed the index.
+    get gang work (fit, not suspected, cordoned, held, or on probation), `takes_full` those of them
+    that are fit for jobs across racks, `takes_one` nodes that may get work of one node: `takes`
+    and the ones on probation or of fitness solo. `kind` is what all of `takes` are, if they are
+    alike. `partial` lists nodes used in part with the mask of their taken GPUs. `shape` and
+    `free_gpus` feed the index.
     """
 
     spec: RackSpec
@@ -133,15 +150,13 @@ class Rack:
     free: int = 0
     takes: int = 0
     takes_full: int = 0
+    takes_one: int = 0
+    kind: str = ""
     partial: tuple[tuple[int, int], ...] = ()
     protected: int = 0
     pinned: int = 0
     lent: int = 0
-    shape: RackShape = field(
-        default=RackShape(
-            usable=0, target=0, empty=True, size=0, demerit=0, pinned=0, open=False, kind=""
-        )
-    )
+    shape: RackShape = NO_SHAPE
     free_gpus: int = 0
 
     @property
@@ -173,23 +188,34 @@ def spare_target(policy: Policy, protected_nodes: int) -> int:
 
 def refresh_health(rack: Rack, policy: Policy, now: float) -> Rack:
     """Recompute what depends on the nodes' health and on time; call when one of them changed."""
-    takes = takes_full = 0
+    takes = takes_full = takes_one = 0
+    kinds = set()
     if not rack.isolated and rack.held_until <= now and rack.fitness is RackFitness.GOOD:
         for place, node in enumerate(rack.nodes):
-            if not node.schedulable or node.probation_until > now:
+            if not node.schedulable:
+                continue
+            takes_one |= 1 << place
+            if node.probation_until > now:
                 continue
             if FITNESS_ORDER[node.fitness] >= TAKES_GANGS:
                 takes |= 1 << place
+                kinds.add(node.kind)
                 if node.fitness is Fitness.FULL:
                     takes_full |= 1 << place
-    return refresh_use(evolve(rack, takes=takes, takes_full=takes_full), policy)
+    kind = kinds.pop() if len(kinds) == 1 else ""
+    health = {"takes": takes, "takes_full": takes_full, "takes_one": takes_one, "kind": kind}
+    return refresh_use(rack, policy, **health)
 
 
-def refresh_use(rack: Rack, policy: Policy) -> Rack:
-    """Recompute what depends on who sits in the rack."""
+def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
+    """The rack with these changes, and what depends on who sits in it computed anew.
+
+    One copy for all of it: this runs twice in the life of every slice.
+    """
+    tenancies = changes.get("tenancies", rack.tenancies)
     taken = protected = pinned = lent = 0
     parts: dict[int, int] = {}
-    for tenancy in rack.tenancies:
+    for tenancy in tenancies:
         taken |= tenancy.mask
         if tenancy.gpus:
             place = tenancy.mask.bit_length() - 1
@@ -201,51 +227,42 @@ def refresh_use(rack: Rack, policy: Policy) -> Rack:
         if tenancy.lent:
             lent |= tenancy.mask
     free = ((1 << len(rack.nodes)) - 1) & ~taken
-    made = evolve(
+    takes = changes.get("takes", rack.takes)
+    odd = changes.get("takes_one", rack.takes_one) & ~takes
+    shape = RackShape(
+        (free & takes).bit_count(),
+        (free & changes.get("takes_full", rack.takes_full)).bit_count(),
+        spare_target(policy, protected.bit_count()),
+        not tenancies,
+        len(rack.nodes),
+        min(2, len(changes.get("demerits", rack.demerits))),
+        pinned.bit_count(),
+        takes != 0,
+        changes.get("kind", rack.kind),
+    )
+    partial = tuple(sorted(parts.items())) if parts else ()
+    return evolve(
         rack,
         free=free,
         protected=protected,
         pinned=pinned,
         lent=lent,
-        partial=tuple(sorted(parts.items())) if parts else (),
+        partial=partial,
+        shape=shape,
+        free_gpus=_free_gpu_flags(rack, partial, takes, lent, odd, free) if partial or odd else 0,
+        **changes,
     )
-    return _reshape(made, policy)
 
 
-def _reshape(rack: Rack, policy: Policy) -> Rack:
-    usable = rack.free & rack.takes
-    shape = RackShape(
-        usable=usable.bit_count(),
-        target=spare_target(policy, rack.protected.bit_count()),
-        empty=not rack.tenancies,
-        size=len(rack.nodes),
-        demerit=min(2, len(rack.demerits)),
-        pinned=rack.pinned.bit_count(),
-        open=rack.takes != 0,
-        kind=_kind(rack, usable),
-    )
-    return evolve(rack, shape=shape, free_gpus=_free_gpu_counts(rack))
-
-
-def _kind(rack: Rack, usable: int) -> str:
-    if usable & ~rack.takes_full:
-        return ""
-    kind = ""
-    while usable:
-        low = usable & -usable
-        node = rack.nodes[low.bit_length() - 1]
-        if kind and node.kind != kind:
-            return ""
-        kind = node.kind
-        usable ^= low
-    return kind
-
-
-def _free_gpu_counts(rack: Rack) -> int:
-    """Bit k is set when a partly used, schedulable node has exactly k GPUs free."""
-    counts = 0
-    for place, taken in rack.partial:
-        node = rack.nodes[place]
-        if node.schedulable and rack.takes >> place & 1:
-            counts |= 1 << (node.gpus - taken.bit_count())
-    return counts & ~1
+def _free_gpu_flags(
+    rack: Rack, partial: tuple[tuple[int, int], ...], takes: int, lent: int, odd: int, free: int
+) -> int:
+    """The flags of partly used nodes, and of nodes that take single-node work only."""
+    flags = 1 << ODD if odd & free else 0
+    for place, taken in partial:
+        left = rack.nodes[place].gpus - taken.bit_count()
+        if left > 0 and takes >> place & 1:
+            flags |= 1 << (LENT + left if lent >> place & 1 else left)
+        elif left > 0 and odd >> place & 1:
+            flags |= 1 << ODD
+    return flags

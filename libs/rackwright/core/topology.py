@@ -1,4 +1,4 @@
-"""The tree of levels over the racks, and how far apart two racks are. It never changes with state."""
+"""The tree of levels over the racks, and how far apart two racks are; the same in every state."""
 
 from dataclasses import dataclass
 

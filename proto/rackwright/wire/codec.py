@@ -214,6 +214,11 @@ def _is_enveloped(data: bytes) -> bool:
     return "body" in parsed and "type" in parsed
 
 
+def read_json(kind: type[T], data: bytes, most: int = MAX_MESSAGE) -> T:
+    """Read one value of a kind from at most `most` bytes of JSON, strictly. Raises Unreadable."""
+    return _read(adapter(kind), data, most)
+
+
 def read_value(kind: type[T], value: object) -> T:
     """Check a plain object (from YAML, say) as strictly as if it came by JSON.
 

@@ -29,7 +29,8 @@ class NodeJoined(Observation):
     """A new session of a node is admitted. Workers of it not in `running` have ended.
 
     `exited` are those of them whose end the node itself reports with a code; the verdict on them is
-    the placer's. The others were lost. Another boot id than before is proof that every earlier worker of the node has ended.
+    the placer's. The others were lost. Another boot id than before is proof that every earlier
+    worker of the node has ended.
     """
 
     TYPE: ClassVar[str] = "node.joined"

@@ -1,0 +1,250 @@
+"""How the fleet changes by entries of the noun `job`."""
+
+from rackwright.core.evolve import evolve
+from rackwright.core.fleet import Fleet
+from rackwright.core.fold.seats import (
+    bury,
+    end_job,
+    ended,
+    give_back,
+    put_job,
+    seat,
+    vacate,
+    with_wounds,
+)
+from rackwright.core.jobs import Job, JobState, Tombstone, Wound, WoundKind
+from rackwright.wire.entries.job import (
+    JobBlocked,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    JobFinishing,
+    JobNotified,
+    JobPlaced,
+    JobQueued,
+    JobRejected,
+    JobRequeued,
+    JobResumed,
+    JobStarted,
+    JobSuspended,
+    WorkerFailed,
+)
+from rackwright.wire.reasons import Reason
+
+
+def job_queued(fleet: Fleet, entry: JobQueued) -> None:
+    """A new job waits."""
+    put_job(
+        fleet,
+        Job(
+            id=entry.job,
+            owner=entry.owner,
+            spec=entry.spec,
+            spec_hash=entry.spec_hash,
+            state=JobState.QUEUED,
+            seq=fleet.seq,
+            submitted_at=entry.submitted_at,
+            state_at=fleet.time,
+            warnings=entry.warnings,
+        ),
+    )
+
+
+def job_rejected(fleet: Fleet, entry: JobRejected) -> None:
+    """Its id is used up all the same."""
+    stone = Tombstone(
+        id=entry.job,
+        name=entry.job,
+        owner=entry.owner,
+        spec_hash=entry.spec_hash,
+        state=JobState.REJECTED,
+        ended_at=fleet.time,
+        reason=entry.reason,
+    )
+    bury(fleet, stone)
+
+
+def job_placed(fleet: Fleet, entry: JobPlaced) -> None:
+    """All slices at once."""
+    job = fleet.jobs[entry.job]
+    slices = tuple(seat(fleet, job, placement, entry.membership) for placement in entry.slices)
+    put_job(fleet, placed(fleet, job, slices, entry.membership, entry.reason))
+
+
+def placed(
+    fleet: Fleet, job: Job, slices: tuple[object, ...], membership: int, reason: Reason
+) -> Job:
+    """The job with its nodes, its ranks not yet up."""
+    return evolve(
+        job,
+        state=JobState.PLACED,
+        state_at=fleet.time,
+        placed_at=fleet.time,
+        slices=slices,
+        membership=membership,
+        blocked=None,
+        blocked_since=None,
+        wounds=(),
+        reason=reason,
+    )
+
+
+def job_blocked(fleet: Fleet, entry: JobBlocked) -> None:
+    """Remember why, and since when without a break."""
+    job = fleet.jobs[entry.job]
+    same = job.blocked is not None and job.blocked.code == entry.reason.code
+    since = job.blocked_since if same and job.blocked_since is not None else fleet.time
+    put_job(
+        fleet,
+        evolve(job, blocked=entry.reason, blocked_at=fleet.time, blocked_since=since),
+    )
+
+
+def job_started(fleet: Fleet, entry: JobStarted) -> None:
+    """All ranks are up, so every gate was open: what they waited for has ended."""
+    job = fleet.jobs[entry.job]
+    for part in job.slices:
+        for _, workers in part.gates:
+            ended(fleet, workers)
+    first = job.first_started_at if job.first_started_at is not None else fleet.time
+    put_job(
+        fleet,
+        evolve(
+            job,
+            state=JobState.RUNNING,
+            state_at=fleet.time if job.state is not JobState.RUNNING else job.state_at,
+            started=entry.membership,
+            started_at=fleet.time,
+            first_started_at=first,
+            slices=tuple(evolve(part, gates=()) if part.gates else part for part in job.slices),
+        ),
+    )
+
+
+def job_finishing(fleet: Fleet, entry: JobFinishing) -> None:
+    """A first rank ended well."""
+    job = fleet.jobs[entry.job]
+    put_job(fleet, evolve(job, state=JobState.FINISHING, state_at=fleet.time))
+
+
+def job_finished(fleet: Fleet, entry: JobFinished) -> None:
+    """Every rank has ended: nobody is leaving."""
+    job = fleet.jobs[entry.job]
+    for part in job.slices:
+        give_back(fleet, job.id, part)
+    end_job(fleet, job, JobState.FINISHED, None)
+
+
+def job_failed(fleet: Fleet, entry: JobFailed) -> None:
+    """Over, and what still runs of it is to end."""
+    job = fleet.jobs[entry.job]
+    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s)
+    end_job(fleet, job, JobState.FAILED, entry.reason)
+
+
+def job_cancelled(fleet: Fleet, entry: JobCancelled) -> None:
+    """Ended by somebody; of an unknown id only the tombstone is new."""
+    job = fleet.jobs.get(entry.job)
+    if job is None:
+        stone = Tombstone(
+            id=entry.job,
+            name=entry.job,
+            owner=entry.by,
+            spec_hash="",
+            state=JobState.CANCELLED,
+            ended_at=fleet.time,
+            reason=entry.reason,
+        )
+        bury(fleet, stone)
+        return
+    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s)
+    end_job(fleet, job, JobState.CANCELLED, entry.reason)
+
+
+def job_requeued(fleet: Fleet, entry: JobRequeued) -> None:
+    """Back into the queue with its first submit time."""
+    job = fleet.jobs[entry.job]
+    requeue(fleet, job, entry.reason, not_before=entry.not_before, charge=entry.charge)
+
+
+def requeue(
+    fleet: Fleet,
+    job: Job,
+    reason: Reason,
+    *,
+    not_before: float = 0.0,
+    charge: bool = False,
+    preempted: bool = False,
+    grace_s: float | None = None,
+) -> None:
+    """Take the job off its nodes and queue it again."""
+    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s if grace_s is None else grace_s)
+    put_job(
+        fleet,
+        evolve(
+            job,
+            state=JobState.QUEUED,
+            state_at=fleet.time,
+            slices=(),
+            wounds=(),
+            reason=reason,
+            not_before=not_before,
+            retries=job.retries + charge,
+            requeues=job.requeues + 1,
+            preempted=recent(job.preempted, fleet.time) + ((fleet.time,) if preempted else ()),
+            blocked=None,
+            blocked_since=None,
+            plan=None,
+            started_at=None,
+        ),
+    )
+
+
+def recent(times: tuple[float, ...], now: float) -> tuple[float, ...]:
+    """Those of the last 24 hours."""
+    return tuple(at for at in times if at > now - 86_400.0)
+
+
+def job_suspended(fleet: Fleet, entry: JobSuspended) -> None:
+    """Off its nodes until somebody resumes it."""
+    job = fleet.jobs[entry.job]
+    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s)
+    put_job(
+        fleet,
+        evolve(
+            job,
+            state=JobState.SUSPENDED,
+            state_at=fleet.time,
+            slices=(),
+            wounds=(),
+            reason=entry.reason,
+            plan=None,
+        ),
+    )
+
+
+def job_resumed(fleet: Fleet, entry: JobResumed) -> None:
+    """Queued again, and no longer suspect: its past swaps do not count."""
+    job = fleet.jobs[entry.job]
+    put_job(
+        fleet,
+        evolve(job, state=JobState.QUEUED, state_at=fleet.time, swaps=(), not_before=0.0),
+    )
+
+
+def job_notified(fleet: Fleet, entry: JobNotified) -> None:
+    """It has been told; the plan that stops it is another entry."""
+
+
+def worker_failed(fleet: Fleet, entry: WorkerFailed) -> None:
+    """The rank has no process any more."""
+    job = fleet.jobs[entry.job]
+    wound = Wound(
+        rank=entry.rank,
+        kind=WoundKind.PROCESS,
+        code=entry.reason.code,
+        at=fleet.time,
+        charge=entry.code is not None and entry.reason.code.startswith("exit."),
+        ended=True,
+    )
+    put_job(fleet, with_wounds(job, (wound,)))

@@ -1,0 +1,336 @@
+"""How the fleet changes by entries of the nouns `node`, `rack` and `maintenance`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rackwright.core.evolve import evolve
+from rackwright.core.fleet import Fleet, Maintenance, Place
+from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
+from rackwright.core.jobs import Job, Wound, WoundKind, need_of
+from rackwright.core.racks import Node, NodeFault, Rack, refresh_health
+from rackwright.wire.entries.node import (
+    MaintenanceEnded,
+    MaintenanceScheduled,
+    NodeCleaning,
+    NodeCleared,
+    NodeCordoned,
+    NodeFailed,
+    NodeJoined,
+    NodeRecovered,
+    NodeSuspected,
+    NodeUncordoned,
+    NodeUnfit,
+    RackDefined,
+    RackDegraded,
+    RackHeld,
+    RackIsolated,
+    RackReleased,
+    RackRestored,
+    RepairRequested,
+)
+from rackwright.wire.ids import NodeId, WorkerId
+from rackwright.wire.jobs import JobClass
+from rackwright.wire.nodes import FITNESS_ORDER, Fitness, Hardware, RackFitness
+
+FAULT_MEMORY_S = 30 * 86_400.0
+CULPRIT_MEMORY_S = 3_600.0
+MAX_CULPRITS = 1_024
+
+
+def _put_node(fleet: Fleet, place: Place, **changes: Any) -> None:
+    """Change one node; the entry being folded is now its last."""
+    rack = fleet.racks[place.rack]
+    node = evolve(rack.nodes[place.node], last=fleet.seq, **changes)
+    nodes = (*rack.nodes[: place.node], node, *rack.nodes[place.node + 1 :])
+    _put_health(fleet, rack, evolve(rack, nodes=nodes))
+    if node.probation_until > fleet.time:
+        _wake(fleet, node.probation_until, place.rack)
+
+
+def _put_health(fleet: Fleet, before: Rack, after: Rack) -> None:
+    put_rack(fleet, before, refresh_health(after, fleet.policy, fleet.time))
+
+
+def _wake(fleet: Fleet, at: float, rack: int) -> None:
+    fleet.timers = tuple(sorted({*fleet.timers, (at, rack)}))
+
+
+def expire(fleet: Fleet) -> None:
+    """Holds and probations that have ended by ledger time free their nodes."""
+    while fleet.timers and fleet.timers[0][0] <= fleet.time:
+        _, number = fleet.timers[0]
+        fleet.timers = fleet.timers[1:]
+        rack = fleet.racks[number]
+        _put_health(fleet, rack, rack)
+
+
+def node_kind(hardware: Hardware) -> str:
+    """Nodes of one kind are alike for placement: model, driver and labels."""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(hardware.labels.items()))
+    return f"{hardware.gpu_model}|{hardware.driver}|{labels}"
+
+
+def _wound(fleet: Fleet, place: Place, of: Callable[[Job, int, WorkerId], Wound | None]) -> None:
+    """Ask for each rank on this node whether it is wounded now."""
+    for tenancy in fleet.racks[place.rack].tenants_at(place.node):
+        job = fleet.jobs[tenancy.job]
+        part = job.slices[tenancy.slice]
+        rank = part.first_rank + part.nodes.index(place.node)
+        wound = of(job, rank, part.worker(job.id, rank))
+        if wound is not None:
+            put_job(fleet, with_wounds(job, (wound,)))
+
+
+def _leaving_at(fleet: Fleet, place: Place) -> list[WorkerId]:
+    rack = fleet.racks[place.rack]
+    return [one.worker for one in rack.leaving if one.node == place.node]
+
+
+def node_joined(fleet: Fleet, entry: NodeJoined) -> None:
+    """A new session. What it does not list as running has ended, for good."""
+    place = fleet.places[entry.node]
+    node = fleet.racks[place.rack].nodes[place.node]
+    running, exited = set(entry.running), set(entry.exited)
+    ended(fleet, [one for one in _leaving_at(fleet, place) if one not in running])
+
+    def lost(job: Job, rank: int, worker: WorkerId) -> Wound | None:
+        if worker in running or worker in exited:
+            return None
+        return Wound(
+            rank=rank, kind=WoundKind.PROCESS, code="session.lost", at=fleet.time, ended=True
+        )
+
+    _wound(fleet, place, lost)
+    fresh = node.fitness is Fitness.NONE and not node.failed and node.repair is None
+    _put_node(
+        fleet,
+        place,
+        session=entry.session,
+        boot=entry.boot,
+        hardware=entry.hardware,
+        kind=node_kind(entry.hardware),
+        gpus=entry.hardware.gpus,
+        fitness=Fitness.FULL if fresh else node.fitness,
+        suspected=0,
+    )
+    fleet.installed_gpus += entry.hardware.gpus - node.gpus
+
+
+def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
+    """Good for less; the ranks that need more than that are wounded."""
+    place = fleet.places[entry.node]
+    node = fleet.racks[place.rack].nodes[place.node]
+    fitness = min(entry.fitness, node.fitness, key=lambda one: FITNESS_ORDER[one])
+    _put_node(
+        fleet,
+        place,
+        fitness=fitness,
+        faults=_faults(fleet, node, entry.reason.code),
+        repair=entry.action,
+        repair_at=fleet.time,
+        why=entry.reason.code,
+    )
+    _culprit(fleet)
+
+    def short(job: Job, rank: int, worker: WorkerId) -> Wound | None:
+        if FITNESS_ORDER[need_of(job.spec, len(job.slices))] <= FITNESS_ORDER[fitness]:
+            return None
+        return Wound(rank=rank, kind=WoundKind.NODE, code=entry.reason.code, at=fleet.time)
+
+    _wound(fleet, place, short)
+
+
+def _faults(fleet: Fleet, node: Node, code: str) -> tuple[NodeFault, ...]:
+    kept = tuple(one for one in node.faults if one.at > fleet.time - FAULT_MEMORY_S)
+    return (*kept[-31:], NodeFault(at=fleet.time, code=code))
+
+
+def _culprit(fleet: Fleet) -> None:
+    kept = tuple(at for at in fleet.culprits if at > fleet.time - CULPRIT_MEMORY_S)
+    fleet.culprits = (*kept[-MAX_CULPRITS:], fleet.time)
+
+
+def node_suspected(fleet: Fleet, entry: NodeSuspected) -> None:
+    """The lease is recalled; running work is left alone."""
+    place = fleet.places[entry.node]
+    _put_node(fleet, place, suspected=fleet.seq, suspected_at=fleet.time, why=entry.reason.code)
+
+
+def node_cleared(fleet: Fleet, entry: NodeCleared) -> None:
+    """Heard again in time."""
+    _put_node(fleet, fleet.places[entry.node], suspected=0, why="")
+
+
+def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
+    """Dead. Fenced: every worker of the session has ended."""
+    place = fleet.places[entry.node]
+    node = fleet.racks[place.rack].nodes[place.node]
+    _put_node(
+        fleet,
+        place,
+        fitness=Fitness.NONE,
+        session=None if entry.fenced else node.session,
+        failed=True,
+        suspected=0,
+        faults=_faults(fleet, node, entry.reason.code),
+        why=entry.reason.code,
+    )
+    _culprit(fleet)
+    if entry.fenced:
+        ended(fleet, _leaving_at(fleet, place))
+
+    def gone(job: Job, rank: int, worker: WorkerId) -> Wound | None:
+        return Wound(
+            rank=rank,
+            kind=WoundKind.NODE,
+            code=entry.reason.code,
+            at=fleet.time,
+            ended=entry.fenced,
+        )
+
+    _wound(fleet, place, gone)
+
+
+def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
+    """In service again; a node that was not swapped away from is no wound any more."""
+    place = fleet.places[entry.node]
+    _put_node(
+        fleet,
+        place,
+        fitness=entry.fitness,
+        failed=False,
+        repair=None,
+        probation_until=entry.probation_until,
+        why="",
+    )
+
+
+def node_cleaning(fleet: Fleet, entry: NodeCleaning) -> None:
+    """Workers that left are gone."""
+    ended(fleet, entry.ended)
+    _put_node(fleet, fleet.places[entry.node])
+
+
+def repair_requested(fleet: Fleet, entry: RepairRequested) -> None:
+    """Somebody must act."""
+    _put_node(
+        fleet,
+        fleet.places[entry.node],
+        repair=entry.action,
+        repair_at=fleet.time,
+        repair_eta=entry.eta,
+    )
+
+
+def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
+    """No new work; drained: restartable work that is not interactive leaves."""
+    place = fleet.places[entry.node]
+    _put_node(fleet, place, cordoned=True, draining=entry.drain)
+    if not entry.drain:
+        return
+
+    def drained(job: Job, rank: int, worker: WorkerId) -> Wound | None:
+        if not job.spec.restartable or job.spec.job_class is JobClass.INTERACTIVE:
+            return None
+        return Wound(rank=rank, kind=WoundKind.DRAIN, code="drain", at=fleet.time)
+
+    _wound(fleet, place, drained)
+
+
+def node_uncordoned(fleet: Fleet, entry: NodeUncordoned) -> None:
+    """Work may come, and what has not left yet may stay."""
+    place = fleet.places[entry.node]
+    _put_node(fleet, place, cordoned=False, draining=False)
+    for tenancy in fleet.racks[place.rack].tenants_at(place.node):
+        job = fleet.jobs[tenancy.job]
+        part = job.slices[tenancy.slice]
+        rank = part.first_rank + part.nodes.index(place.node)
+        kept = tuple(
+            wound for wound in job.wounds if wound.rank != rank or wound.kind is not WoundKind.DRAIN
+        )
+        put_job(fleet, evolve(job, wounds=kept))
+
+
+def rack_defined(fleet: Fleet, entry: RackDefined) -> None:
+    """A new rack, or more nodes at the end of a known one."""
+    spec = entry.rack
+    known = fleet.rack_numbers.get(spec.rack)
+    before = fleet.racks[known] if known is not None else None
+    number = known if known is not None else len(fleet.racks)
+    nodes = before.nodes if before is not None else ()
+    new = tuple(
+        Node(name=name, gpus=spec.gpus_per_node, last=fleet.seq)
+        for name in spec.nodes[len(nodes) :]
+    )
+    for offset, node in enumerate(new):
+        place = Place(rack=number, node=len(nodes) + offset)
+        fleet.places = fleet.places.set(NodeId(node.name), place)
+    rack = (
+        evolve(before, spec=spec, nodes=nodes + new)
+        if before is not None
+        else Rack(spec=spec, number=number, nodes=new)
+    )
+    rack = refresh_health(rack, fleet.policy, fleet.time)
+    fleet.racks = fleet.racks.set(number, rack)
+    fleet.rack_numbers = fleet.rack_numbers.set(spec.rack, number)
+    fleet.topology = fleet.topology.with_rack(number, spec)
+    fleet.index = fleet.index.moved(before, rack)
+    fleet.installed_nodes += len(new)
+    fleet.installed_gpus += sum(node.gpus for node in new)
+
+
+def rack_degraded(fleet: Fleet, entry: RackDegraded) -> None:
+    """Good for less as a whole, or good again."""
+    rack = fleet.rack(entry.rack)
+    bad = entry.fitness is not RackFitness.GOOD
+    demerits = tuple(at for at in rack.demerits if at > fleet.time - FAULT_MEMORY_S)
+    after = evolve(
+        rack, fitness=entry.fitness, demerits=(*demerits, fleet.time) if bad else demerits
+    )
+    _put_health(fleet, rack, after)
+
+
+def rack_isolated(fleet: Fleet, entry: RackIsolated) -> None:
+    """Silent as a whole: nothing new there, nothing of it is taken for dead."""
+    rack = fleet.rack(entry.rack)
+    _put_health(fleet, rack, evolve(rack, isolated=True))
+
+
+def rack_restored(fleet: Fleet, entry: RackRestored) -> None:
+    """As good as before."""
+    rack = fleet.rack(entry.rack)
+    _put_health(fleet, rack, evolve(rack, isolated=False, fitness=RackFitness.GOOD))
+
+
+def rack_held(fleet: Fleet, entry: RackHeld) -> None:
+    """An operator keeps its free nodes back."""
+    rack = fleet.rack(entry.rack)
+    after = evolve(rack, held_until=entry.until, held_by=entry.owner)
+    _put_health(fleet, rack, after)
+    _wake(fleet, entry.until, rack.number)
+
+
+def rack_released(fleet: Fleet, entry: RackReleased) -> None:
+    """The hold is over."""
+    rack = fleet.rack(entry.rack)
+    _put_health(fleet, rack, evolve(rack, held_until=0.0, held_by=""))
+
+
+def maintenance_scheduled(fleet: Fleet, entry: MaintenanceScheduled) -> None:
+    """A planned absence."""
+    window = Maintenance(
+        seq=fleet.seq,
+        racks=entry.racks,
+        nodes=entry.nodes,
+        begin=entry.begin,
+        end=entry.end,
+        notice_s=entry.notice_s,
+        by=entry.by,
+        why=entry.why,
+    )
+    fleet.maintenance = (*fleet.maintenance, window)
+
+
+def maintenance_ended(fleet: Fleet, entry: MaintenanceEnded) -> None:
+    """The window is closed."""
+    fleet.maintenance = tuple(one for one in fleet.maintenance if one.seq != entry.of)

@@ -1,0 +1,253 @@
+"""Putting slices on nodes and taking them off, with the gates that follow from it.
+
+Gates are derived here and nowhere else: whoever writes an entry cannot leave one out. A worker that
+is taken off its node and is not known to have ended becomes `leaving`; a later worker of its rank
+or of its GPUs may start only when it has ended.
+"""
+
+from collections.abc import Iterable
+
+from rackwright.core.evolve import evolve
+from rackwright.core.fleet import Fleet, Place
+from rackwright.core.index import bits
+from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
+from rackwright.core.racks import Leaving, Rack, Tenancy, refresh_use
+from rackwright.wire.entries.job import SlicePlacement
+from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
+from rackwright.wire.reasons import Reason
+
+TOMBSTONE_S = 7 * 86_400.0
+
+
+def put_rack(fleet: Fleet, before: Rack, after: Rack) -> None:
+    """Store a changed rack and keep the index in step."""
+    fleet.racks = fleet.racks.set(after.number, after)
+    fleet.index = fleet.index.moved(before, after)
+
+
+def put_job(fleet: Fleet, job: Job) -> None:
+    """Store a changed job and keep the sets of jobs by what they need in step."""
+    before = fleet.jobs.get(job.id)
+    fleet.jobs = fleet.jobs.set(job.id, job)
+    if (before is not None and before.state is JobState.QUEUED) != (job.state is JobState.QUEUED):
+        if job.state is JobState.QUEUED:
+            fleet.queued = fleet.queued.set(job.id, fleet.seq)
+        else:
+            fleet.queued = fleet.queued.delete(job.id)
+    starting = bool(job.slices) and job.started < job.membership
+    if starting != (job.id in fleet.starting):
+        if starting:
+            fleet.starting = fleet.starting.set(job.id, fleet.seq)
+        else:
+            fleet.starting = fleet.starting.delete(job.id)
+    _note_wounds(fleet, job)
+
+
+def _note_wounds(fleet: Fleet, job: Job) -> None:
+    if not job.wounds:
+        forget_wounds(fleet, job.id)
+        return
+    if job.id not in fleet.wounded:
+        fleet.wounded = fleet.wounded.set(job.id, job.wounds[0].at)
+    bad = [wound.at for wound in job.wounds if wound.kind == "node"]
+    if bad and job.id not in fleet.fresh_faults:
+        fleet.fresh_faults = fleet.fresh_faults.set(job.id, max(bad))
+    elif not bad and job.id in fleet.fresh_faults:
+        fleet.fresh_faults = fleet.fresh_faults.delete(job.id)
+
+
+def forget_wounds(fleet: Fleet, job: JobId) -> None:
+    """The job needs no recovery any more."""
+    if job in fleet.wounded:
+        fleet.wounded = fleet.wounded.delete(job)
+    if job in fleet.fresh_faults:
+        fleet.fresh_faults = fleet.fresh_faults.delete(job)
+
+
+def end_job(fleet: Fleet, job: Job, state: JobState, reason: Reason | None) -> None:
+    """The job is over: only its tombstone stays, for a week of ledger time."""
+    assert state in ENDED
+    if job.state is JobState.QUEUED and job.id in fleet.queued:
+        fleet.queued = fleet.queued.delete(job.id)
+    if job.id in fleet.starting:
+        fleet.starting = fleet.starting.delete(job.id)
+    forget_wounds(fleet, job.id)
+    if job.id in fleet.jobs:
+        fleet.jobs = fleet.jobs.delete(job.id)
+    bury(
+        fleet,
+        Tombstone(
+            id=job.id,
+            name=job.spec.name,
+            owner=job.owner,
+            spec_hash=job.spec_hash,
+            state=state,
+            ended_at=fleet.time,
+            reason=reason,
+        ),
+    )
+
+
+def bury(fleet: Fleet, stone: Tombstone) -> None:
+    """Keep a tombstone, and drop those that are older than a week."""
+    fleet.tombstones = fleet.tombstones.set(stone.id, stone)
+    fleet.ends = fleet.ends.set(fleet.ends_next, stone.id)
+    fleet.ends_next += 1
+    while fleet.ends_first < fleet.ends_next:
+        oldest = fleet.tombstones[fleet.ends[fleet.ends_first]]
+        if oldest.ended_at > fleet.time - TOMBSTONE_S:
+            return
+        fleet.tombstones = fleet.tombstones.delete(oldest.id)
+        fleet.ends = fleet.ends.delete(fleet.ends_first)
+        fleet.ends_first += 1
+
+
+def seat(fleet: Fleet, job: Job, placement: SlicePlacement, membership: int) -> Slice:
+    """Give a slice its nodes, every rank with a new incarnation; returns it with its gates."""
+    number = fleet.rack_numbers[placement.rack]
+    nodes = tuple(bits(placement.nodes))
+    part = Slice(
+        index=placement.index,
+        group=placement.group,
+        replica=placement.replica,
+        first_rank=placement.first_rank,
+        rack=number,
+        mask=placement.nodes,
+        gpus=placement.gpus,
+        nodes=nodes,
+        incarnations=(membership,) * len(nodes),
+        lent=placement.lent,
+    )
+    take(fleet, job, part)
+    if fleet.leaving:
+        earlier = earlier_workers(fleet, job.id)
+        ranks = range(part.first_rank, part.first_rank + part.size)
+        part = evolve(part, gates=gates_for(fleet, part, ranks, earlier))
+    return part
+
+
+def earlier_workers(fleet: Fleet, job: JobId) -> dict[int, list[WorkerId]]:
+    """Workers of this job that are leaving, by rank."""
+    earlier: dict[int, list[WorkerId]] = {}
+    for worker in fleet.leaving_of.get(job, ()):
+        earlier.setdefault(parse_worker(worker)[1], []).append(worker)
+    return earlier
+
+
+def gates_for(
+    fleet: Fleet, part: Slice, ranks: Iterable[int], earlier: dict[int, list[WorkerId]]
+) -> tuple[tuple[int, tuple[WorkerId, ...]], ...]:
+    """By rank: leaving workers of that rank, wherever they are, and of the GPUs it will use."""
+    by_node: dict[int, list[Leaving]] = {}
+    for leaving in fleet.racks[part.rack].leaving:
+        by_node.setdefault(leaving.node, []).append(leaving)
+    gates = []
+    for rank in ranks:
+        waits = set(earlier.get(rank, ()))
+        for leaving in by_node.get(part.nodes[rank - part.first_rank], ()):
+            if not part.gpus or not leaving.gpus or leaving.gpus & part.gpus:
+                waits.add(leaving.worker)
+        if waits:
+            gates.append((rank, tuple(sorted(waits))))
+    return tuple(gates)
+
+
+def take(fleet: Fleet, job: Job, part: Slice) -> None:
+    """Record the slice as a tenant of its rack."""
+    rack = fleet.racks[part.rack]
+    tenancy = Tenancy(
+        job=job.id,
+        slice=part.index,
+        mask=part.mask,
+        gpus=part.gpus,
+        protected=protected(job.spec, part.size),
+        pinned=job.pinned,
+        lent=part.lent,
+    )
+    tenancies = (*rack.tenancies, tenancy)
+    put_rack(fleet, rack, refresh_use(rack, fleet.policy, tenancies=tenancies))
+
+
+def give_back(fleet: Fleet, job: JobId, part: Slice) -> None:
+    """The slice is no tenant any more."""
+    rack = fleet.racks[part.rack]
+    rest = tuple(t for t in rack.tenancies if t.job != job or t.slice != part.index)
+    put_rack(fleet, rack, refresh_use(rack, fleet.policy, tenancies=rest))
+
+
+def ended_ranks(fleet: Fleet, job: Job) -> set[int]:
+    """Ranks whose current worker is known to have ended."""
+    return {wound.rank for wound in job.wounds if wound.ended}
+
+
+def leave(
+    fleet: Fleet, job: Job, part: Slice, ranks: Iterable[int], notice_s: float, grace_s: float
+) -> None:
+    """The current workers of these ranks are to end, unless they are known to have ended.
+
+    On a node that is unfit there is neither notice nor grace (P2, F2).
+    """
+    over = ended_ranks(fleet, job)
+    rack = fleet.racks[part.rack]
+    made = []
+    for rank in ranks:
+        if rank in over:
+            continue
+        place = part.nodes[rank - part.first_rank]
+        healthy = rack.nodes[place].schedulable or rack.nodes[place].cordoned
+        worker = worker_id(job.id, rank, part.incarnations[rank - part.first_rank])
+        made.append(
+            Leaving(
+                worker=worker,
+                node=place,
+                gpus=part.gpus,
+                notice_s=notice_s if healthy else 0.0,
+                grace_s=grace_s if healthy else 0.0,
+            )
+        )
+        fleet.leaving = fleet.leaving.set(worker, Place(rack=part.rack, node=place))
+    if made:
+        after = evolve(rack, leaving=(*rack.leaving, *made))
+        fleet.racks = fleet.racks.set(rack.number, after)
+        mine = (*fleet.leaving_of.get(job.id, ()), *(one.worker for one in made))
+        fleet.leaving_of = fleet.leaving_of.set(job.id, mine)
+
+
+def vacate(fleet: Fleet, job: Job, *, notice_s: float, grace_s: float) -> None:
+    """Take all slices of a job off their nodes; their workers are leaving."""
+    for part in job.slices:
+        ranks = range(part.first_rank, part.first_rank + part.size)
+        leave(fleet, job, part, ranks, notice_s, grace_s)
+        give_back(fleet, job.id, part)
+
+
+def ended(fleet: Fleet, workers: Iterable[WorkerId]) -> None:
+    """These workers have ended for good: nothing waits for them any more."""
+    by_rack: dict[int, set[WorkerId]] = {}
+    by_job: dict[JobId, set[WorkerId]] = {}
+    for worker in workers:
+        place = fleet.leaving.get(worker)
+        if place is not None:
+            fleet.leaving = fleet.leaving.delete(worker)
+            by_rack.setdefault(place.rack, set()).add(worker)
+            by_job.setdefault(parse_worker(worker)[0], set()).add(worker)
+    for job, gone in by_job.items():
+        left = tuple(one for one in fleet.leaving_of[job] if one not in gone)
+        of = fleet.leaving_of
+        fleet.leaving_of = of.set(job, left) if left else of.delete(job)
+    for number, gone in by_rack.items():
+        rack = fleet.racks[number]
+        rest = tuple(one for one in rack.leaving if one.worker not in gone)
+        fleet.racks = fleet.racks.set(number, evolve(rack, leaving=rest))
+
+
+def with_wounds(job: Job, wounds: Iterable[Wound]) -> Job:
+    """The job with these wounds added; a rank has one wound, the gravest, node before process."""
+    by_rank = {wound.rank: wound for wound in job.wounds}
+    order = {"node": 2, "process": 1, "drain": 0}
+    for wound in wounds:
+        old = by_rank.get(wound.rank)
+        kept = wound if old is None or order[wound.kind] > order[old.kind] else old
+        over = wound.ended or (old is not None and old.ended)
+        by_rank[wound.rank] = evolve(kept, ended=over)
+    return evolve(job, wounds=tuple(by_rank[rank] for rank in sorted(by_rank)))

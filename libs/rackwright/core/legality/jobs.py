@@ -1,0 +1,121 @@
+"""Legality of entries of the noun `job`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import TRANSITIONS, WoundKind
+from rackwright.core.legality.seats import live, next_membership, seats, whole_job
+from rackwright.wire.entries.job import (
+    JobBlocked,
+    JobCancelled,
+    JobPlaced,
+    JobQueued,
+    JobRejected,
+    JobRequeued,
+    JobStarted,
+    WorkerFailed,
+)
+from rackwright.wire.ids import JobId
+
+
+def _new(fleet: Fleet, name: JobId) -> str | None:
+    if name in fleet.jobs or name in fleet.tombstones:
+        return f"job id {name} is in use"
+    return None
+
+
+def _queued(fleet: Fleet, entry: JobQueued | JobRejected) -> str | None:
+    return _new(fleet, entry.job)
+
+
+def edge(fleet: Fleet, name: JobId, type_name: str) -> str | None:
+    """Is there an edge for this entry from the state the job is in?"""
+    job = live(fleet, name)
+    if isinstance(job, str):
+        return job
+    if (job.state, type_name) not in TRANSITIONS:
+        return f"job {name} is {job.state}: no {type_name} from there"
+    return None
+
+
+def _edge(fleet: Fleet, entry: Any) -> str | None:
+    return edge(fleet, entry.job, entry.TYPE)
+
+
+def _placed(fleet: Fleet, entry: JobPlaced) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is not None:
+        return problem
+    job = fleet.jobs[entry.job]
+    return (
+        next_membership(job, entry.membership)
+        or whole_job(fleet, job, entry.slices)
+        or seats(fleet, job, entry.slices, {})
+    )
+
+
+def _blocked(fleet: Fleet, entry: JobBlocked) -> str | None:
+    return _edge(fleet, entry)
+
+
+def _started(fleet: Fleet, entry: JobStarted) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is not None:
+        return problem
+    job = fleet.jobs[entry.job]
+    if entry.membership != job.membership or job.started == job.membership:
+        return f"{job.id} is at membership {job.membership}, started {job.started}"
+    if job.wounds:
+        return f"job {job.id} is wounded"
+    return None
+
+
+def _cancelled(fleet: Fleet, entry: JobCancelled) -> str | None:
+    if entry.job not in fleet.jobs and entry.job not in fleet.tombstones:
+        return None
+    return _edge(fleet, entry)
+
+
+def _requeued(fleet: Fleet, entry: JobRequeued) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is None and not fleet.jobs[entry.job].spec.restartable:
+        return f"job {entry.job} is not restartable"
+    return problem
+
+
+def _notified(fleet: Fleet, entry: Any) -> str | None:
+    job = live(fleet, entry.job)
+    return job if isinstance(job, str) else None
+
+
+def _worker_failed(fleet: Fleet, entry: WorkerFailed) -> str | None:
+    job = live(fleet, entry.job)
+    if isinstance(job, str):
+        return job
+    if not 0 <= entry.rank < job.ranks:
+        return f"job {job.id} has no rank {entry.rank}"
+    if job.worker(entry.rank) != entry.worker:
+        return f"{entry.worker} is old, rank {entry.rank} is {job.worker(entry.rank)}"
+    for wound in job.wounds:
+        if wound.rank == entry.rank and wound.kind is WoundKind.PROCESS:
+            return f"rank {entry.rank} has no process already"
+    return None
+
+
+RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
+    "job.queued": _queued,
+    "job.rejected": _queued,
+    "job.placed": _placed,
+    "job.blocked": _blocked,
+    "job.started": _started,
+    "job.finishing": _edge,
+    "job.finished": _edge,
+    "job.failed": _edge,
+    "job.cancelled": _cancelled,
+    "job.requeued": _requeued,
+    "job.suspended": _edge,
+    "job.resumed": _edge,
+    "job.notified": _notified,
+    "worker.failed": _worker_failed,
+}
