@@ -15,8 +15,8 @@ from rackwright.core.racks import Rack, RackShape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackIndex:
-    """`by_shape`: racks of each shape. `by_free_gpus[k]`: racks with flag k of `Rack.free_gpus`, for
-    k up to MAX_GPUS a partly used node that has exactly k GPUs free. `room` is the sum over racks
+    """`by_shape`: racks of each shape. `by_free_gpus[k]`: racks with flag k of `Rack.free_gpus`;
+    for k up to MAX_GPUS: a partly used node has exactly k GPUs free. `room` is the sum over racks
     of max(0, usable - target), `usable` that of usable nodes."""
 
     by_shape: Map[RackShape, int] = Map()

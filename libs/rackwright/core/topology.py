@@ -1,5 +1,6 @@
 """The tree of levels over the racks, and how far apart two racks are; the same in every state."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from immutables import Map
@@ -7,37 +8,59 @@ from immutables import Map
 from rackwright.core.evolve import evolve
 from rackwright.wire.nodes import RackSpec
 
+Path = tuple[str, ...]
+Level = tuple[tuple[Path, int], ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
     """Domains by their path from the root, each as the set of its racks (a bit per rack number).
 
-    A path is a tuple of names, so that `("b1",)` and `("b10",)` never meet by prefix.
+    A path is a tuple of names, so that `("b1",)` and `("b10",)` never meet by prefix. `levels[d]`
+    are the domains at depth d (0 is the whole cell) in the order of their names. `models` are the
+    racks by number of nodes and GPUs per node.
     """
 
-    domains: Map[tuple[str, ...], int] = Map()
-    paths: Map[int, tuple[str, ...]] = Map()
+    domains: Map[Path, int] = Map()
+    paths: Map[int, Path] = Map()
+    levels: tuple[Level, ...] = ()
+    models: Map[tuple[int, int], int] = Map()
     all_racks: int = 0
     depth: int = 0
 
     def with_rack(self, number: int, spec: RackSpec) -> "Topology":
-        """The tree with one more rack (or the same rack defined again)."""
+        """The tree with one more rack (or the same rack defined again, with more nodes)."""
         bit = 1 << number
         domains = self.domains
-        for level in range(len(spec.path) + 1):
-            domain = spec.path[:level]
-            domains = domains.set(domain, domains.get(domain, 0) | bit)
+        levels = list(self.levels) + [()] * (len(spec.path) + 1 - len(self.levels))
+        for depth in range(len(spec.path) + 1):
+            path = spec.path[:depth]
+            racks = domains.get(path, 0) | bit
+            domains = domains.set(path, racks)
+            levels[depth] = _put(levels[depth], path, racks)
         return evolve(
             self,
             domains=domains,
             paths=self.paths.set(number, spec.path),
+            levels=tuple(levels),
+            models=_remodelled(self.models, bit, (len(spec.nodes), spec.gpus_per_node)),
             all_racks=self.all_racks | bit,
             depth=max(self.depth, len(spec.path)),
         )
 
-    def level(self, depth: int) -> list[tuple[tuple[str, ...], int]]:
+    def level(self, depth: int) -> Level:
         """Domains at that depth (0 is the whole cell), in the order of their names."""
-        return sorted((path, racks) for path, racks in self.domains.items() if len(path) == depth)
+        return self.levels[depth] if depth < len(self.levels) else ()
+
+    @property
+    def largest_rack(self) -> int:
+        """Nodes of the largest rack; 0 in a cell without racks."""
+        return max((size for size, _ in self.models), default=0)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of the largest node there is, which is what a job's `gpus` are counted in."""
+        return max((gpus for _, gpus in self.models), default=0)
 
     def distance(self, one: int, other: int) -> int:
         """Levels to climb until both racks are in one domain; 0 for the same rack."""
@@ -50,3 +73,20 @@ class Topology:
                 break
             shared += 1
         return 1 + max(len(left), len(right)) - shared
+
+
+def _put(level: Level, path: Path, racks: int) -> Level:
+    at = bisect_left(level, (path,))
+    known = at < len(level) and level[at][0] == path
+    return (*level[:at], (path, racks), *level[at + known :])
+
+
+def _remodelled(
+    models: Map[tuple[int, int], int], bit: int, model: tuple[int, int]
+) -> Map[tuple[int, int], int]:
+    """Racks by model after the rack of `bit` became one of `model`."""
+    for other, racks in sorted(models.items()):
+        if racks & bit and other != model:
+            rest = racks & ~bit
+            models = models.set(other, rest) if rest else models.delete(other)
+    return models.set(model, models.get(model, 0) | bit)
