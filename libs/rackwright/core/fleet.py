@@ -1,6 +1,6 @@
 """The fleet: everything the ledger says, folded. Read it; only the fold makes a new one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from immutables import Map
 
@@ -83,7 +83,7 @@ class Fleet:
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
-    is `leaving` by job.
+    is `leaving` by job. `touched_racks` and `touched_jobs` are what the last commit changed.
     """
 
     ledger: LedgerId = LedgerId("")
@@ -116,6 +116,8 @@ class Fleet:
     ends_next: int = 0
     culprits: tuple[float, ...] = ()
     verified: tuple[tuple[int, str], ...] = ()
+    touched_racks: set[int] = field(default_factory=set)
+    touched_jobs: set[JobId] = field(default_factory=set)
     installed_gpus: int = 0
     installed_nodes: int = 0
     voids: int = 0

@@ -100,6 +100,24 @@ class Acked(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotStored(Event):
+    """A whole snapshot is there at `seq`, by whichever copy; `sha256` of its bytes."""
+
+    seq: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChecked(Event):
+    """The fold from the snapshot at `seq` on to `to` gave the bytes of the one at `to`, or not."""
+
+    seq: int
+    to: int
+    sha256: str
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Event):
     """You may offer. Comes after anything changed and after each wake that was asked for."""
 
@@ -147,6 +165,29 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSnapshot:
+    """Store the fleet as it is at this sequence: chunks first, the manifest last."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSnapshot:
+    """Load the snapshot at `seq` in another place, fold on to `to`, and compare with `sha256`."""
+
+    seq: int
+    to: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimLedger:
+    """Archive the ledger up to `to` and drop it from the stream."""
+
+    to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Something an operator should see in the log: an event name and its numbers."""
 
@@ -155,7 +196,7 @@ class Note:
     fields: dict[str, Any]
 
 
-Effect = Offer | WakeAt | SendEcho | Project | Note
+Effect = Offer | WakeAt | SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note
 
 S = TypeVar("S")
 

@@ -98,14 +98,14 @@ def fold(fleet: Fleet, seq: int, at: float, commit: Commit[Any]) -> Folding:
 
     Raises StoppedAt for a fold version that this software does not have.
     """
-    after = evolve(fleet)
+    after = evolve(fleet, touched_racks=set(), touched_jobs=set())
     after.seq = seq
     late = _advance(after, at)
     after.last_id = commit.id
     why = _broken_chain(fleet, commit)
     if why is None:
         nodes.expire(after)
-        trial = evolve(after)
+        trial = evolve(after, touched_racks=set(after.touched_racks), touched_jobs=set())
         why = _steps(trial, commit)
         if why is None:
             return Folding(fleet=trial, late=late)
@@ -163,7 +163,7 @@ def step(fleet: Fleet, entry: Entry) -> None:
 
 def apply(fleet: Fleet, entry: Entry) -> Fleet:
     """What the fleet would be after this entry, for decisions that build on each other."""
-    after = evolve(fleet)
+    after = evolve(fleet, touched_racks=set(), touched_jobs=set())
     step(after, entry)
     return after
 

@@ -1,6 +1,7 @@
 """How the fleet changes by entries about the cell itself."""
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.fold.seats import put_rack
 from rackwright.core.racks import refresh_health
 from rackwright.wire.entries.cell import (
     AutomationPaused,
@@ -42,9 +43,7 @@ def policy_set(fleet: Fleet, entry: PolicySet) -> None:
     fleet.policy = entry.policy
     for number in sorted(fleet.racks):
         before = fleet.racks[number]
-        after = refresh_health(before, fleet.policy, fleet.time)
-        fleet.racks = fleet.racks.set(number, after)
-        fleet.index = fleet.index.moved(before, after)
+        put_rack(fleet, before, refresh_health(before, fleet.policy, fleet.time))
 
 
 def automation_paused(fleet: Fleet, entry: AutomationPaused) -> None:

@@ -271,10 +271,9 @@ def rack_defined(fleet: Fleet, entry: RackDefined) -> None:
         else Rack(spec=spec, number=number, nodes=new)
     )
     rack = refresh_health(rack, fleet.policy, fleet.time)
-    fleet.racks = fleet.racks.set(number, rack)
+    put_rack(fleet, before, rack)
     fleet.rack_numbers = fleet.rack_numbers.set(spec.rack, number)
     fleet.topology = fleet.topology.with_rack(number, spec)
-    fleet.index = fleet.index.moved(before, rack)
     fleet.installed_nodes += len(new)
     fleet.installed_gpus += sum(node.gpus for node in new)
 

@@ -19,9 +19,15 @@ from rackwright.wire.reasons import Reason
 TOMBSTONE_S = 7 * 86_400.0
 
 
-def put_rack(fleet: Fleet, before: Rack, after: Rack) -> None:
+def set_rack(fleet: Fleet, rack: Rack) -> None:
+    """Store a rack whose counters have not changed."""
+    fleet.racks = fleet.racks.set(rack.number, rack)
+    fleet.touched_racks.add(rack.number)
+
+
+def put_rack(fleet: Fleet, before: Rack | None, after: Rack) -> None:
     """Store a changed rack and keep the index in step."""
-    fleet.racks = fleet.racks.set(after.number, after)
+    set_rack(fleet, after)
     fleet.index = fleet.index.moved(before, after)
 
 
@@ -29,6 +35,7 @@ def put_job(fleet: Fleet, job: Job) -> None:
     """Store a changed job and keep the sets of jobs by what they need in step."""
     before = fleet.jobs.get(job.id)
     fleet.jobs = fleet.jobs.set(job.id, job)
+    fleet.touched_jobs.add(job.id)
     if (before is not None and before.state is JobState.QUEUED) != (job.state is JobState.QUEUED):
         if job.state is JobState.QUEUED:
             fleet.queued = fleet.queued.set(job.id, fleet.seq)
@@ -91,6 +98,7 @@ def end_job(fleet: Fleet, job: Job, state: JobState, reason: Reason | None) -> N
 def bury(fleet: Fleet, stone: Tombstone) -> None:
     """Keep a tombstone, and drop those that are older than a week."""
     fleet.tombstones = fleet.tombstones.set(stone.id, stone)
+    fleet.touched_jobs.add(stone.id)
     fleet.ends = fleet.ends.set(fleet.ends_next, stone.id)
     fleet.ends_next += 1
     while fleet.ends_first < fleet.ends_next:
@@ -208,7 +216,7 @@ def leave(
         fleet.leaving = fleet.leaving.set(worker, Place(rack=part.rack, node=place))
     if made:
         after = evolve(rack, leaving=(*rack.leaving, *made))
-        fleet.racks = fleet.racks.set(rack.number, after)
+        set_rack(fleet, after)
         mine = (*fleet.leaving_of.get(job.id, ()), *(one.worker for one in made))
         fleet.leaving_of = fleet.leaving_of.set(job.id, mine)
 
@@ -238,7 +246,7 @@ def ended(fleet: Fleet, workers: Iterable[WorkerId]) -> None:
     for number, gone in by_rack.items():
         rack = fleet.racks[number]
         rest = tuple(one for one in rack.leaving if one.worker not in gone)
-        fleet.racks = fleet.racks.set(number, evolve(rack, leaving=rest))
+        set_rack(fleet, evolve(rack, leaving=rest))
 
 
 def with_wounds(job: Job, wounds: Iterable[Wound]) -> Job:
