@@ -167,6 +167,8 @@ class Connection:
     def _choose_server(
         self, servers: list[Server], _info: dict[str, object]
     ) -> tuple[Server | None, float]:
+        # An attempt that got a socket but no greeting leaves it open: close it before the next one.
+        self._abort_transport(closing_only=False)
         return random.choice(servers), self.options.reconnect_s * random.uniform(0.5, 1.5)
 
     # What the client reports. A callback of nats-py that raises kills its reading task, therefore
@@ -231,11 +233,11 @@ class Connection:
             self._abort_transport()
         self._watchdog = self._loop.call_later(WATCHDOG_S, self._watch)
 
-    def _abort_transport(self) -> None:
+    def _abort_transport(self, *, closing_only: bool = True) -> None:
         """A peer that went silent never takes the last bytes: closing would wait for minutes."""
         transport = self._nc._transport
         writer = getattr(transport, "_io_writer", None)
-        if writer is not None and writer.is_closing():
+        if writer is not None and (writer.is_closing() or not closing_only):
             writer.transport.abort()
 
     def _later(self, work: Awaitable[None]) -> None:
@@ -372,6 +374,7 @@ class Connection:
             self._watchdog.cancel()
         for dependent in list(self._dependents):
             await dependent.aclose()
+        self._set_closed("closed here")
         try:
             async with asyncio.timeout(CLOSE_S):
                 if self.connected:
@@ -380,7 +383,6 @@ class Connection:
         except (TimeoutError, NatsError):
             self._abort_transport()
         self._requests.lost()
-        self._set_closed("closed here")
 
 
 def _need_nkeys() -> None:

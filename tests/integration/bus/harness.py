@@ -194,6 +194,7 @@ class JetStreamHarness:
             bus.link.on_reconnect(event.set)
         await self.server.start()
         await asyncio.gather(*(event.wait() for event in back))
+        await self._buses[0][0].ensure()  # its owners make anew what was in memory; wait for that
 
     async def forget(self, kind: Kind) -> None:
         admin = self._buses[0][0]
