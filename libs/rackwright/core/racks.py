@@ -26,10 +26,11 @@ ODD = 2 * MAX_GPUS + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFault:
-    """A fault of this node that took it out; `at` is ledger time."""
+    """A fault of this node that took it out; `at` is ledger time, `boot` the boot it happened in."""
 
     at: float
     code: str
+    boot: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,9 @@ class Node:
 
     `last` is the sequence of its newest entry, which observations must name. `suspected` is the
     sequence of the entry that recalled its lease, 0 when it is not suspected. `kind` groups nodes
-    that are alike for placement (model, driver, labels).
+    that are alike for placement (model, driver, labels). `fenced` is the last session that was
+    declared over: it is never admitted again. `recovered_at` is when it was last let in after a
+    fault.
     """
 
     name: NodeId
@@ -53,6 +56,8 @@ class Node:
     suspected: int = 0
     suspected_at: float = 0.0
     failed: bool = False
+    fenced: SessionId | None = None
+    recovered_at: float = 0.0
     probation_until: float = 0.0
     faults: tuple[NodeFault, ...] = ()
     repair: RepairAction | None = None

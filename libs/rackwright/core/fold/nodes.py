@@ -130,7 +130,7 @@ def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
         repair_at=fleet.time,
         why=entry.reason.code,
     )
-    _culprit(fleet)
+    _culprit(fleet, fleet.racks[place.rack])
 
     def short(job: Job, rank: int, worker: WorkerId) -> Wound | None:
         if FITNESS_ORDER[need_of(job.spec, len(job.slices))] <= FITNESS_ORDER[fitness]:
@@ -142,10 +142,13 @@ def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
 
 def _faults(fleet: Fleet, node: Node, code: str) -> tuple[NodeFault, ...]:
     kept = tuple(one for one in node.faults if one.at > fleet.time - FAULT_MEMORY_S)
-    return (*kept[-31:], NodeFault(at=fleet.time, code=code))
+    return (*kept[-31:], NodeFault(at=fleet.time, code=code, boot=node.boot))
 
 
-def _culprit(fleet: Fleet) -> None:
+def _culprit(fleet: Fleet, rack: Rack) -> None:
+    """One more for the breaker; of a rack that is out as a whole the rack has been counted."""
+    if rack.isolated or rack.fitness in {RackFitness.EVACUATE, RackFitness.DOWN}:
+        return
     kept = tuple(at for at in fleet.culprits if at > fleet.time - CULPRIT_MEMORY_S)
     fleet.culprits = (*kept[-MAX_CULPRITS:], fleet.time)
 
@@ -162,20 +165,26 @@ def node_cleared(fleet: Fleet, entry: NodeCleared) -> None:
 
 
 def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
-    """Dead. Fenced: every worker of the session has ended."""
+    """Dead. Fenced: every worker of the session has ended.
+
+    One that was good for nothing already has had its fault; that it is silent too is no other.
+    """
     place = fleet.places[entry.node]
     node = fleet.racks[place.rack].nodes[place.node]
+    counts = node.fitness is not Fitness.NONE
     _put_node(
         fleet,
         place,
         fitness=Fitness.NONE,
         session=None if entry.fenced else node.session,
         failed=True,
+        fenced=node.session if entry.fenced else node.fenced,
         suspected=0,
-        faults=_faults(fleet, node, entry.reason.code),
-        why=entry.reason.code,
+        faults=_faults(fleet, node, entry.reason.code) if counts else node.faults,
+        why=entry.reason.code if counts else node.why,
     )
-    _culprit(fleet)
+    if counts:
+        _culprit(fleet, fleet.racks[place.rack])
     if entry.fenced:
         ended(fleet, _leaving_at(fleet, place))
 
@@ -199,6 +208,7 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
         place,
         fitness=entry.fitness,
         failed=False,
+        recovered_at=fleet.time,
         repair=None,
         probation_until=entry.probation_until,
         why="",
@@ -292,6 +302,7 @@ def rack_degraded(fleet: Fleet, entry: RackDegraded) -> None:
 def rack_isolated(fleet: Fleet, entry: RackIsolated) -> None:
     """Silent as a whole: nothing new there, nothing of it is taken for dead."""
     rack = fleet.rack(entry.rack)
+    _culprit(fleet, rack)
     _put_health(fleet, rack, evolve(rack, isolated=True))
 
 

@@ -47,6 +47,8 @@ def _joined(fleet: Fleet, entry: NodeJoined) -> str | None:
         return node
     if node.session == entry.session:
         return f"session {entry.session} of {entry.node} is known"
+    if node.fenced == entry.session:
+        return f"session {entry.session} of {entry.node} was fenced: it is over for good"
     return None
 
 
