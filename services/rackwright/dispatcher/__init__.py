@@ -1,0 +1,1 @@
+"""The dispatcher: projects the fleet into what agents read, and keeps verified snapshots."""
