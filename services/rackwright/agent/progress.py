@@ -20,6 +20,7 @@ from rackwright.agent.inotify import Change, Inotify, Watch
 from rackwright.agent.records import WorkerFiles
 
 TAIL_BYTES = 65_536
+MOST = 1 << 63  # a larger step is nonsense
 PAUSE_S = 0.2  # between two readings of one worker's report
 
 
@@ -39,7 +40,7 @@ def parse_report(data: bytes) -> dict[str, object]:
     for line in data.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:  # not JSON, not UTF-8, or a line that is still being written
+        except (ValueError, RecursionError):  # no JSON, or a line that is still being written
             continue
         if isinstance(value, dict):
             told |= value
@@ -72,13 +73,13 @@ def read_progress(files: WorkerFiles, *, now: float) -> Progress:
     report, saved = _read_regular(files.report), _read_regular(files.checkpoint)
     told = parse_report(report[0]) if report else {}
     step, said = told.get("step"), told.get("checkpoint_at")
-    times = [float(said)] if isinstance(said, int | float) and _is_number(said) else []
+    times = [said] if isinstance(said, int | float) and _is_number(said) else []
     if saved:
         times.append(saved[1])
-    times = [min(at, now) for at in times if at == at and at > 0]
+    times = [float(min(at, now)) for at in times if at > 0]  # NaN is not
     return Progress(
         ready=told.get("ready") is True,
-        step=step if isinstance(step, int) and _is_number(step) else None,
+        step=step if isinstance(step, int) and _is_number(step) and abs(step) < MOST else None,
         checkpoint_at=max(times, default=None),
         progress_at=min(report[1], now) if report else None,
     )

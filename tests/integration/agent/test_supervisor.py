@@ -19,7 +19,7 @@ import os, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open("detached.new", "w").write(str(os.getpid()) + "\\n")
+        open("detached.new", "w").write(f"{{os.getpid()}} {{os.getsid(0)}}\\n")
         os.rename("detached.new", "detached")
         time.sleep(600)
 '
@@ -131,8 +131,8 @@ async def test_detached_descendants_are_gone_before_the_end_is_told(
 ) -> None:
     wait = "\nwhile [ ! -e detached ]; do sleep 0.01; done\n"
     await node.run("j/0/1", DETACHES + wait + ending, cwd=str(tmp_path))
-    detached = int(await written(tmp_path / "detached"))
-    assert os.getsid(detached) not in {0, node.store.records["j/0/1"].pid}
+    detached, session = map(int, (await written(tmp_path / "detached")).split())
+    assert session not in {0, node.store.records["j/0/1"].pid}
     if ending != "exit 0":
         node.store.stop("j/0/1", 0)
     await node.until(lambda: node.store.records["j/0/1"].ended)
@@ -143,7 +143,7 @@ async def test_lease_end_kills_everything(make_node: MakeNode, tmp_path: Path) -
     node = make_node()
     until = node.feed(1)
     record = await node.run("j/0/1", DETACHES + "sleep 600", cwd=str(tmp_path))
-    detached = int(await written(tmp_path / "detached"))
+    detached = int((await written(tmp_path / "detached")).split()[0])
     assert lives(record.pid)
     record = await node.end("j/0/1")
     assert lease.now_ns() >= until
