@@ -66,6 +66,14 @@ class Document:
             raise self.error(path, f"must be {what} (names and values), not {kind_of(value)}")
         return value
 
+    def text(self, path: Path, value: object) -> str:
+        """`value` as the text it was written as. Raises FileError unless it is one value."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self.raw.get(path, str(value))
+        raise self.error(path, f"must be a text, not {kind_of(value)}")
+
     def only(self, path: Path, value: Mapping[str, Any], allowed: Iterable[str]) -> None:
         """Check that `value` has no other names than `allowed`. Raises FileError."""
         names = list(allowed)
