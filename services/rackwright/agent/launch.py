@@ -1,6 +1,8 @@
 """Lays out a worker's directory and starts its supervisor, which is told things by a FIFO."""
 
 import os
+import select
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 from rackwright.agent.records import DIRECTORY_VARIABLE, WorkerFiles, WorkerSpec, full_command
 
 SUPERVISE = Path(__file__).with_name("supervise.py")
+ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # nothing of the agent's, which may hold credentials
+SERVER_LIMIT_S = 2.0  # a server that does not answer is replaced
 
 
 def _write_words(path: Path, words: Iterable[str]) -> None:
@@ -40,6 +44,11 @@ def lay_out(files: WorkerFiles, spec: WorkerSpec, *, node: Path, cgroup: Path | 
     os.mkfifo(files.control, 0o600)
 
 
+def _python(*arguments: str) -> list[str]:
+    """The words that start our script: isolated and without site-packages."""
+    return [sys.executable, "-I", "-S", str(SUPERVISE), *arguments]
+
+
 def launch(files: WorkerFiles) -> int:
     """Start the supervisor, held before the command; returns its pid.
 
@@ -51,8 +60,8 @@ def launch(files: WorkerFiles) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", str(SUPERVISE), str(files.directory)],
-            {"LC_ALL": "C.UTF-8"},
+            _python(str(files.directory)),
+            ENVIRONMENT,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, control, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -62,6 +71,61 @@ def launch(files: WorkerFiles) -> int:
         )
     finally:
         os.close(control)
+
+
+class Launcher:
+    """Starts supervisors through a server that forks them; without it, one by one.
+
+    One serves all nodes of an agent. The server is started when first needed, and goes when the
+    agent does.
+    """
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._requests = -1
+        self._answers = -1
+
+    def launch(self, files: WorkerFiles) -> int:
+        """Start a supervisor, as `launch` does."""
+        if not self._pid:
+            self._start()
+        try:
+            os.write(self._requests, os.fsencode(files.directory) + b"\0")
+            if select.select([self._answers], [], [], SERVER_LIMIT_S)[0]:
+                answer = os.read(self._answers, 64)
+                if answer:
+                    return int(answer)
+        except BrokenPipeError:
+            pass  # the server was killed
+        self.close()  # should it have forked all the same, one of the two finds the worker taken
+        return launch(files)
+
+    def close(self) -> None:
+        """End the server; supervisors live on."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+            os.close(self._requests)
+            os.close(self._answers)
+            self._pid = 0
+
+    def _start(self) -> None:
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        try:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                _python(),
+                ENVIRONMENT,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, requests, 0),
+                    (os.POSIX_SPAWN_DUP2, answers, 1),
+                ],
+                setsid=True,
+            )
+        finally:
+            os.close(requests)
+            os.close(answers)
 
 
 def tell(files: WorkerFiles, order: str) -> bool:

@@ -40,6 +40,8 @@ class Supervisor:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self.claim = os.open(directory + "/spec", os.O_RDONLY)
+        fcntl.flock(self.claim, fcntl.LOCK_EX | fcntl.LOCK_NB)  # one supervisor per worker
         self.spec = read_pairs(directory + "/spec")
         self.gpus = [gpu for gpu in self.spec["gpus"].split(",") if gpu]
         self.boot = processes.boot_id()

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from rackwright.agent import lease, orphans, processes
 from rackwright.agent.files import replace_file
-from rackwright.agent.launch import launch, lay_out, tell
+from rackwright.agent.launch import Launcher, launch, lay_out, tell
 from rackwright.agent.records import (
     WorkerFiles,
     WorkerRecord,
@@ -31,7 +31,8 @@ from rackwright.agent.refusals import GpusBusy, HasEnded, NodeTaken, NoLease, Un
 class WorkerStore:
     """Workers below `root`. `on_change` hears each new record, in the event loop.
 
-    `cgroups`: where worker cgroups can be made (`cgroups.writable_root`), or None.
+    `cgroups`: where worker cgroups can be made (`cgroups.writable_root`), or None. `launcher`:
+    starts supervisors faster, and may be shared by the nodes of one agent.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class WorkerStore:
         on_change: Callable[[WorkerRecord], None],
         *,
         cgroups: Path | None = None,
+        launcher: Launcher | None = None,
     ) -> None:
         self.root = root.absolute()
         self._on_change = on_change
         self._cgroups = cgroups
+        self._launch = launch if launcher is None else launcher.launch
         self._records: dict[str, WorkerRecord] = {}
         self._forgotten: set[str] = set()
         self._going: set[str] = set()
@@ -124,7 +127,7 @@ class WorkerStore:
         self._check_lease()
         files = self.files(spec.worker_id)
         lay_out(files, spec, node=self.root, cgroup=self._cgroup(spec.worker_id))
-        pid = launch(files)
+        pid = self._launch(files)
         record = WorkerRecord(
             worker_id=spec.worker_id,
             state=WorkerState.PREPARED,
@@ -182,6 +185,16 @@ class WorkerStore:
         self._forgotten.add(worker_id)
         del self._records[worker_id]
         shutil.rmtree(self.files(worker_id).directory)
+
+    def spend(self, worker_id: str) -> WorkerRecord:
+        """Use up the id of a worker that was never here, so that no old order starts it."""
+        if worker_id in self._records:
+            return self._records[worker_id]
+        if worker_id not in self._forgotten:
+            with open(self.root / "ended", "a", encoding="ascii") as file:
+                file.write(worker_id + "\n")
+            self._forgotten.add(worker_id)
+        return WorkerRecord(worker_id=worker_id, state=WorkerState.STOPPED, cause="never started")
 
     def _known(self, worker_id: str) -> WorkerRecord:
         try:

@@ -1,24 +1,34 @@
 """Nodes with real workers; whatever a test leaves running is killed."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rackwright.agent import cgroups
+from rackwright.agent.launch import Launcher
 from tests.integration.agent.helpers import Node
 
 
 @pytest.fixture
-async def make_node(tmp_path: Path) -> AsyncIterator[Callable[..., Node]]:
+def launcher() -> Iterator[Launcher]:
+    """A server that forks supervisors."""
+    launcher = Launcher()
+    yield launcher
+    launcher.close()
+
+
+@pytest.fixture
+async def make_node(tmp_path: Path, launcher: Launcher) -> AsyncIterator[Callable[..., Node]]:
     """Opens the node's directory, as an agent that starts; again: as one that starts again."""
     nodes: list[Node] = []
 
-    def make(*, closing: bool = True, in_cgroups: bool = False) -> Node:
+    def make(*, closing: bool = True, in_cgroups: bool = False, with_server: bool = True) -> Node:
         if nodes and closing:
             nodes[-1].store.close()
         root = cgroups.writable_root() if in_cgroups else None
-        nodes.append(Node(tmp_path / "node", cgroups=root))
+        server = launcher if with_server else None
+        nodes.append(Node(tmp_path / "node", cgroups=root, launcher=server))
         return nodes[-1]
 
     yield make

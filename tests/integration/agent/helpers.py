@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rackwright.agent import lease, processes
 from rackwright.agent.inotify import Change, Inotify
+from rackwright.agent.launch import Launcher
 from rackwright.agent.records import WorkerRecord, WorkerSpec
 from rackwright.agent.workers import WorkerStore
 
@@ -18,10 +19,12 @@ SECOND_NS = 1_000_000_000
 class Node:
     """A worker store whose changes can be waited for."""
 
-    def __init__(self, root: Path, *, cgroups: Path | None = None) -> None:
+    def __init__(
+        self, root: Path, *, cgroups: Path | None = None, launcher: Launcher | None = None
+    ) -> None:
         self.changes: list[WorkerRecord] = []
         self._news = asyncio.Event()
-        self.store = WorkerStore(root, self._hear, cgroups=cgroups)
+        self.store = WorkerStore(root, self._hear, cgroups=cgroups, launcher=launcher)
         self.alive = self.store.open()
 
     def _hear(self, record: WorkerRecord) -> None:
@@ -101,6 +104,11 @@ async def written(path: Path) -> str:
         return line
     finally:
         inotify.close()
+
+
+def collect(pid: int) -> None:
+    """Take the exit of a child that has ended."""
+    os.waitpid(pid, 0)
 
 
 def lives(pid: int) -> bool:

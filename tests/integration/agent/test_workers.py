@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from rackwright.agent import lease, processes
+from rackwright.agent.launch import Launcher, launch
 from rackwright.agent.records import WorkerRecord, WorkerSpec, WorkerState
 from rackwright.agent.refusals import GpusBusy, HasEnded, NodeTaken, NoLease, UnknownWorker
-from tests.integration.agent.helpers import PATIENCE_S, Node, gone, lives, written
+from tests.integration.agent.helpers import PATIENCE_S, Node, collect, gone, lives, written
 
 MakeNode = Callable[..., Node]
 ROOT = Path(__file__).parents[3]
@@ -138,6 +139,43 @@ async def test_orders_repeated_change_nothing(node: Node) -> None:
         node.store.stop("j/0/2", 0)
 
 
+@pytest.mark.parametrize("with_server", [False, True])
+async def test_however_it_was_started_a_supervisor_outlives_the_agent(
+    make_node: MakeNode, launcher: Launcher, with_server: bool
+) -> None:
+    node = make_node(with_server=with_server)
+    node.feed(60)
+    first = await node.run("j/0/1", "sleep 600")
+    launcher.close()
+    again = make_node(with_server=with_server)
+    assert again.alive == (first,)
+    await again.run("j/1/1", "exit 3")
+    assert (await again.end("j/1/1")).code == 3
+    assert lives(first.pid)
+
+
+async def test_a_fork_server_that_was_killed_is_done_without(
+    make_node: MakeNode, launcher: Launcher
+) -> None:
+    node = make_node()
+    node.feed(60)
+    await node.run("j/0/1", "sleep 600")
+    os.kill(launcher._pid, signal.SIGKILL)
+    for rank in (1, 2):
+        await node.run(f"j/{rank}/1", "exit 3")
+        assert (await node.end(f"j/{rank}/1")).code == 3
+    assert node.store.records["j/0/1"].state == "running"
+
+
+async def test_one_supervisor_per_worker(node: Node) -> None:
+    first = await node.run("j/0/1", "sleep 600")
+    second = launch(node.store.files("j/0/1"))
+    await gone(second)
+    collect(second)
+    assert node.store.records["j/0/1"] == first
+    assert lives(first.pid)
+
+
 async def test_one_agent_per_node(node: Node, tmp_path: Path) -> None:
     with pytest.raises(NodeTaken):
         Node(tmp_path / "node")
@@ -252,6 +290,22 @@ async def test_the_lease_never_becomes_shorter(node: Node) -> None:
     node.feed(1)
     assert node.store.lease_ns == until
     assert lease.read(str(node.store.root / "lease")) == until
+
+
+async def test_a_burst_of_starts(node: Node) -> None:
+    ids = [f"j/{rank}/1" for rank in range(16)]
+    began = lease.now_ns()
+    for worker_id in ids:
+        node.store.prepare(WorkerSpec(worker_id=worker_id, run="exit 3"))
+    prepared = lease.now_ns()
+    for worker_id in ids:
+        node.store.go(worker_id)
+    codes = [(await node.end(worker_id)).code for worker_id in ids]
+    ended = lease.now_ns()
+    print(
+        f"16 prepared in {(prepared - began) / 1e6:.1f} ms, run in {(ended - began) / 1e6:.1f} ms"
+    )
+    assert codes == [3] * 16
 
 
 async def test_supervisors_are_not_in_the_agents_session(node: Node) -> None:
