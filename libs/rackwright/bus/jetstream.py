@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from rackwright.bus.api import Api, check_server, ensure
-from rackwright.bus.connection import Connection, ConnectOptions
+from rackwright.bus.connection import Connection
 from rackwright.bus.consumer import ConsumerFeed, FromSeq, FromTime
 from rackwright.bus.core import JetStreamCore
 from rackwright.bus.errors import AppendInFlight, BusAway, BusClosed, BusError
 from rackwright.bus.match import check_below
+from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import (
     NO_HEADERS,
     Ends,

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rackwright.bus.connection import ConnectOptions
 from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.memory import MemoryBus
 from rackwright.bus.memory_store import MemoryStore
+from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import Bus
 from rackwright.bus.streams import KIB, Kind, Limits, declare
 
