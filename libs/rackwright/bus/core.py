@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
-
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
@@ -15,39 +11,13 @@ from rackwright.bus.errors import (
     BusClosed,
     MessageTooLarge,
     NoResponder,
-    RequestFailed,
     WrongSubject,
 )
-from rackwright.bus.feed import BufferedFeed
 from rackwright.bus.match import is_plain
+from rackwright.bus.messages import size_of
 from rackwright.bus.ports import NO_HEADERS, Cause, Handler, Headers, Message
 from rackwright.bus.requests import Unanswered
-from rackwright.bus.writer import size_of
-
-ERROR_CODE: Final = "Nats-Service-Error-Code"  # as NATS's service framework (ADR-32)
-ERROR_TEXT: Final = "Nats-Service-Error"
-WAITING: Final = 1024
-
-
-class BoundedFeed(BufferedFeed[Message]):
-    """Implements `ports.Subscription`: when it is full the oldest go and are counted."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-        self._dropped = 0
-
-    @property
-    def dropped(self) -> int:
-        """Messages dropped so far."""
-        return self._dropped
-
-    def push(self, item: Message) -> None:
-        """Add a message, dropping the oldest if there is no room."""
-        if len(self._items) >= self._limit:
-            self._items.popleft()
-            self._dropped += 1
-        super().push(item)
+from rackwright.bus.respond import WAITING, BoundedFeed, QueryResponder, read_answer
 
 
 class CoreFeed(BoundedFeed):
@@ -92,76 +62,6 @@ class CoreFeed(BoundedFeed):
         if self._subscription is not None:
             subscription, self._subscription = self._subscription, None
             await self._connection.unsubscribe(subscription)
-
-
-class QueryResponder:
-    """Implements `ports.Responder`: a few workers answer what a bounded feed brings."""
-
-    def __init__(
-        self,
-        requests: BoundedFeed,
-        handler: Handler,
-        answer: Callable[[str, bytes, Headers], Awaitable[object]],
-        report: Callable[[str], None],
-        concurrency: int,
-    ) -> None:
-        self._requests = requests
-        self._handler = handler
-        self._answer = answer
-        self._report = report
-        self._room = asyncio.Semaphore(concurrency)
-        self._running: set[asyncio.Task[None]] = set()
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        async for message in self._requests:
-            await self._room.acquire()
-            task = asyncio.get_running_loop().create_task(self._respond(message))
-            self._running.add(task)
-            task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._room.release()
-        self._running.discard(task)
-
-    async def _respond(self, message: Message) -> None:
-        # In a task of its own, so that whatever the handler raises is a value here.
-        work = asyncio.ensure_future(self._handler(message))
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        error = None if work.cancelled() else work.exception()
-        if message.reply is None:
-            return
-        if error is None and not work.cancelled():
-            await self._answer(message.reply, work.result(), NO_HEADERS)
-        elif isinstance(error, RequestFailed):
-            await self._fail(message.reply, error.code, error.description)
-        else:
-            self._report(f"handler of {message.subject}: {error!r}")
-            await self._fail(message.reply, 500, "internal error")
-
-    async def _fail(self, reply: str, code: int, text: str) -> None:
-        await self._answer(reply, b"", {ERROR_CODE: str(code), ERROR_TEXT: text})
-
-    async def aclose(self) -> None:
-        """Take no more requests, give up on those being answered."""
-        await self._requests.aclose()
-        tasks = [self._task, *self._running]
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def read_answer(subject: str, message: Message) -> Message:
-    """The answer itself. Raises RequestFailed if it is an error."""
-    if ERROR_CODE in message.headers:
-        code = message.headers[ERROR_CODE]
-        text = message.headers.get(ERROR_TEXT, "")
-        raise RequestFailed(subject, int(code) if code.isdigit() else 500, text)
-    return message
 
 
 class JetStreamCore:

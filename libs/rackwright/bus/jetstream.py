@@ -13,6 +13,7 @@ from rackwright.bus.consumer import ConsumerFeed, FromSeq, FromTime
 from rackwright.bus.core import JetStreamCore
 from rackwright.bus.errors import AppendInFlight, BusAway, BusClosed, BusError
 from rackwright.bus.match import check_below
+from rackwright.bus.messages import EXPECT
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import (
     NO_HEADERS,
@@ -26,7 +27,7 @@ from rackwright.bus.ports import (
 from rackwright.bus.projection import JetStreamProjection
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import Kind, Limits, Storage, StreamSpec, declare
-from rackwright.bus.writer import EXPECT, StreamWriter
+from rackwright.bus.writer import StreamWriter
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from rackwright.bus.match import check_below
 from rackwright.bus.memory_core import MemoryCore
 from rackwright.bus.memory_link import MemoryFeed, MemoryLink
 from rackwright.bus.memory_store import MemoryStore
+from rackwright.bus.messages import EXPECT, EXPECT_ON_SUBJECT, OPERATION
 from rackwright.bus.ports import (
     NO_HEADERS,
     Appended,
@@ -29,9 +30,6 @@ from rackwright.bus.ports import (
     Value,
 )
 from rackwright.bus.streams import MARKER_TTL_S, Kind
-from rackwright.bus.writer import EXPECT, EXPECT_ON_SUBJECT
-
-OPERATION = "KV-Operation"
 
 
 class _Port:

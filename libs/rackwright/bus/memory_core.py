@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from rackwright.bus.core import BoundedFeed, QueryResponder, read_answer
 from rackwright.bus.errors import BusAway, MessageTooLarge, NoResponder, WrongSubject
 from rackwright.bus.match import is_plain
 from rackwright.bus.memory_link import MemoryLink
 from rackwright.bus.memory_store import MemoryStore
+from rackwright.bus.messages import size_of
 from rackwright.bus.ports import NO_HEADERS, Cause, Handler, Headers, Message
+from rackwright.bus.respond import WAITING, BoundedFeed, QueryResponder, read_answer
 from rackwright.bus.streams import KIB
-from rackwright.bus.writer import size_of
 
 MAX_PAYLOAD = 256 * KIB
 
@@ -100,7 +100,7 @@ class MemoryCore:
         concurrency: int = 16,
     ) -> QueryResponder:
         """See ports.Core."""
-        requests = await self.subscribe(subject, limit=1024, queue=queue)
+        requests = await self.subscribe(subject, limit=WAITING, queue=queue)
 
         async def answer(reply: str, data: bytes, headers: Headers) -> object:
             return await self.publish(reply, data, headers)

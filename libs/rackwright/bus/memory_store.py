@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from rackwright.bus.errors import BusFull, MessageTooLarge, StreamMissing
 from rackwright.bus.match import check_below, matches
+from rackwright.bus.messages import size_of
 from rackwright.bus.ports import (
     NO_HEADERS,
     Appended,
@@ -23,7 +24,6 @@ from rackwright.bus.ports import (
     Usage,
 )
 from rackwright.bus.streams import Discard, Kind, StreamSpec
-from rackwright.bus.writer import size_of
 
 OVERHEAD = 22  # bytes that a stored message costs beside its subject, headers and data
 Clock: TypeAlias = Callable[[], float]

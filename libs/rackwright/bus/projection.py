@@ -18,12 +18,12 @@ from rackwright.bus.consumer import ConsumerFeed, FromTime
 from rackwright.bus.errors import BusAway, BusClosed
 from rackwright.bus.feed import BufferedFeed
 from rackwright.bus.match import is_plain
+from rackwright.bus.messages import EXPECT_ON_SUBJECT, OPERATION
 from rackwright.bus.ports import Appended, Change, Outcome, Ready, Refused, Stored, Unsettled, Value
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import MARKER_TTL_S, StreamSpec
-from rackwright.bus.writer import EXPECT_ON_SUBJECT, StreamWriter
+from rackwright.bus.writer import StreamWriter
 
-OPERATION = "KV-Operation"
 REREAD_S = 15.0
 RETRY_S = 0.5
 

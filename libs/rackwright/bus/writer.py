@@ -11,25 +11,17 @@ from nats.aio.msg import Msg
 from rackwright.bus.connection import Connection
 from rackwright.bus.errors import BusAway, BusFull, BusRejected, MessageTooLarge
 from rackwright.bus.match import check_below
+from rackwright.bus.messages import size_of
 from rackwright.bus.ports import NO_HEADERS, Appended, Cause, Headers, Outcome, Refused, Unsettled
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import StreamSpec
 
-EXPECT: Final = "Nats-Expected-Last-Sequence"
-EXPECT_ON_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST: Final = frozenset({10071, 10164})
 STORE_FAILED: Final = 10077
 RESOURCES: Final = frozenset({10002, 10023, 10028, 10047})
 TOO_LARGE: Final = 10054
 AWAY_CODES: Final = frozenset({10004, 10006, 10008, 10009})
 LAST_IN_TEXT = re.compile(r"wrong last sequence: (\d+)")
-
-
-def size_of(data: bytes, headers: Headers) -> int:
-    """Bytes of a message as the server counts them: with its encoded headers."""
-    if not headers:
-        return len(data)
-    return len(data) + 14 + sum(len(k.encode()) + len(v.encode()) + 4 for k, v in headers.items())
 
 
 class StreamWriter:
