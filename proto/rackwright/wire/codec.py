@@ -232,13 +232,16 @@ def read_value(kind: type[T], value: object) -> T:
 
 
 def to_json(value: object, *, indent: bool = False) -> bytes:
-    """JSON of any value of ours; keys sorted when `indent`, for people and for diffs."""
+    """JSON of any value of ours; keys of maps sorted when `indent`, for people and for diffs."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS if indent else 0
     return orjson.dumps(value, option=options)
 
 
 def canonical(value: object) -> bytes:
-    """The one spelling of a value: sorted keys, no spaces. Equal values, equal bytes."""
+    """The one spelling of a value: equal values that were read from the wire, equal bytes.
+
+    Keys of maps are sorted, fields keep their order of declaration.
+    """
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 

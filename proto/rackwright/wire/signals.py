@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Len
+from annotated_types import Ge, Len
 
 from rackwright.wire.ids import NodeRef, RackRef, SessionRef, WorkerRef
 from rackwright.wire.message import LENIENT, Body, Counted, Integer, Natural, Part
@@ -124,10 +124,16 @@ class EchoLine(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Echo(Body):
-    """What a fresh health-monitor heard in one rack; `head` is the ledger sequence it folded."""
+    """What a fresh health-monitor heard in one rack; `head` is the ledger sequence it folded.
+
+    `lease_s` and `heartbeat_s` are the cell's policy, so that no agent counts by a setting of its
+    own: the lease runs that long from the sending of the heartbeat that is echoed. 0: no lease.
+    """
 
     TYPE: ClassVar[str] = "echo"
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
     rack: RackRef
     head: Natural
+    lease_s: Annotated[float, Ge(0)] = 0.0
+    heartbeat_s: Annotated[float, Ge(0)] = 0.0
     lines: tuple[EchoLine, ...] = field(default_factory=tuple)

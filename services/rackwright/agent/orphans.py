@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rackwright.agent import processes
@@ -36,6 +37,9 @@ def kill(directory: Path, cgroup: Path | None) -> list[int]:
         left = find(directory)
         fresh = [pid for pid in left if not processes.is_doomed(pid)]
         if not fresh:
+            if cgroup is not None and not left:
+                with suppress(OSError):  # never made, or a process that wiped its environment
+                    cgroup.rmdir()
             return left
         for pid in fresh:
             try:

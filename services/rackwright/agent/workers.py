@@ -6,6 +6,7 @@ record is written atomically and not flushed: what a power loss could take back 
 
 import asyncio
 import fcntl
+import hashlib
 import os
 import shutil
 import time
@@ -215,7 +216,9 @@ class WorkerStore:
     def _cgroup(self, worker_id: str) -> Path | None:
         if self._cgroups is None:
             return None
-        return self._cgroups / f"rackwright-{self.root.name}-{directory_name(worker_id)}"
+        # Nodes of other cells on this host may have workers of the same id.
+        node = hashlib.blake2s(os.fsencode(self.root), digest_size=6).hexdigest()
+        return self._cgroups / f"rackwright-{node}-{directory_name(worker_id)}"
 
     def _find(self, worker_id: str) -> None:
         """Adopt one worker of an earlier agent, or see to its end."""
