@@ -1,0 +1,99 @@
+"""Builds commits: ids that no other process makes, the chain to the commit before, the size."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.machine import Offer
+from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, seal
+from rackwright.wire.ids import CellName, MessageId, check_name
+from rackwright.wire.message import Commit, Entry
+from rackwright.wire.subjects import Subjects
+
+HEADER_ROOM = 1024
+MAX_DATA = MAX_MESSAGE - HEADER_ROOM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A commit with its bytes and subject. `rest`: what of the `offer` had no room in it."""
+
+    commit: Commit[Entry]
+    data: bytes
+    subject: str
+    expected: int | None
+    offer: Offer
+    rest: Offer | None = None
+
+
+class Author:
+    """One process as the writer of messages: `<service>/<ordinal>`, with ids of its own."""
+
+    def __init__(
+        self, cell: CellName, service: str, ordinal: int, token: str | None = None
+    ) -> None:
+        self.cell = cell
+        self.service = check_name("service", service)
+        self.ordinal = ordinal
+        self.source = f"{service}/{ordinal}"
+        self._subjects = Subjects(cell)
+        self._prefix = f"{service}.{ordinal}.{token or secrets.token_hex(5)}"
+        self._count: Iterator[int] = itertools.count(1)
+
+    def message_id(self) -> MessageId:
+        """A new id, different from every one of this and of any other process."""
+        return MessageId(f"{self._prefix}.{next(self._count)}")
+
+    def commit(self, fleet: Fleet, offer: Offer, at: float) -> Commit[Entry]:
+        """The commit of an offer, chained to the end of the fold; `at` is for people only."""
+        kind = type(offer.entries[0])
+        return Commit(
+            id=self.message_id(),
+            type=kind.TYPE,
+            v=kind.VERSION,
+            at=at,
+            source=self.source,
+            cell=self.cell,
+            ledger=fleet.ledger,
+            prev=fleet.last_id if offer.compare else None,
+            wishes_to=offer.wishes_to,
+            entries=offer.entries,
+        )
+
+    def seal(self, fleet: Fleet, offer: Offer, at: float) -> Sealed:
+        """The commit with its bytes; entries that make it too large are left for the next one.
+
+        Raises Unreadable for what nobody could read again, a single entry too large included.
+        """
+        head, rest = offer, None
+        while True:
+            commit = self.commit(fleet, head, at)
+            size = _size(commit)
+            if size <= MAX_DATA or len(head.entries) == 1:
+                break
+            fit = max(1, len(head.entries) * MAX_DATA // size)
+            # The promise about wishes holds only when the last piece is in.
+            head = replace(head, entries=head.entries[:fit], wishes_to=None)
+            rest = replace(offer, entries=offer.entries[fit:])
+        if size > MAX_DATA:
+            raise Unreadable("entries", f"{size} bytes, at most {MAX_DATA} may be written")
+        return Sealed(
+            commit=commit,
+            data=seal(commit),
+            subject=self._subjects.entry(commit.type),
+            expected=fleet.seq if head.compare else None,
+            offer=offer,
+            rest=rest,
+        )
+
+
+def _size(commit: Commit[Entry]) -> int:
+    """Bytes; 0 for what JSON cannot say, which sealing then explains."""
+    try:
+        return len(encode(commit))
+    except TypeError:
+        return 0

@@ -1,0 +1,50 @@
+"""How this process stands: what it has folded, whether it may decide, why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rackwright.core.fleet import Fleet
+from rackwright.wire.ids import MessageId
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """Shared by everything in the process that reports; only the runner and its life change it.
+
+    `stopped_at` is the sequence the fold cannot pass, and `why` the reason, for people. `copies`
+    is how many copies are present and which of them this is; None: not known yet.
+    """
+
+    service: str
+    ordinal: int
+    cell: str
+    fleet: Fleet = field(default_factory=Fleet)
+    ready: bool = False
+    stopping: bool = False
+    stopped_at: int | None = None
+    why: str = "starting"
+    copies: tuple[int, int] | None = None
+    cause: MessageId | None = None
+
+    @property
+    def name(self) -> str:
+        """The source of this process's commits."""
+        return f"{self.service}/{self.ordinal}"
+
+    @property
+    def revision(self) -> int:
+        """The ledger sequence that is folded."""
+        return self.fleet.seq
+
+    def set_ready(self) -> None:
+        """It may decide."""
+        self.ready, self.why = True, ""
+
+    def set_waiting(self, why: str) -> None:
+        """It may not decide."""
+        self.ready, self.why = False, why
+
+    def set_stopped(self, seq: int, why: str) -> None:
+        """It will never decide again."""
+        self.ready, self.stopped_at, self.why = False, seq, why
