@@ -1,0 +1,116 @@
+"""Which entries are offered next: one type a commit, the most urgent first, none for ever last.
+
+Everything that waits is looked at anew against the fleet; what the fleet has answered is dropped.
+So a refused or void offer needs no memory: what still holds is simply offered again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.legality import illegal
+from rackwright.core.machine import Effect, Event, Note, Offer
+from rackwright.core.policy.leases import tick_after
+from rackwright.health_monitor import blame, orders, returns, silence
+from rackwright.health_monitor.state import State
+from rackwright.wire.entries.cell import LedgerTicked
+from rackwright.wire.message import MAX_ENTRIES, Entry
+from rackwright.wire.policy import Automation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of entry: where its work waits, and how to make the entry of one piece of it.
+
+    `make` returns None for what needs no entry any more. `paused`: a pause of health stops it.
+    """
+
+    name: str
+    waiting: Callable[[State], dict[Any, Any]]
+    make: Callable[[State, Fleet, Any, Event], Entry | None]
+    paused: bool = True
+
+
+KINDS = (
+    Kind(name="failed", waiting=lambda s: s.condemned, make=silence.failed),
+    Kind(name="unfit", waiting=lambda s: s.blamed, make=blame.out),
+    Kind(name="suspected", waiting=lambda s: s.suspects, make=silence.suspected),
+    Kind(name="cleared", waiting=lambda s: s.returned, make=silence.cleared, paused=False),
+    Kind(name="joined", waiting=lambda s: s.joins, make=returns.joined, paused=False),
+    Kind(name="isolated", waiting=lambda s: s.isolate, make=silence.isolated),
+    Kind(name="degraded", waiting=lambda s: s.racks, make=blame.degraded),
+    Kind(name="cleaning", waiting=lambda s: s.departed, make=returns.cleaned, paused=False),
+    Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning),
+    Kind(name="restored", waiting=lambda s: s.restores, make=returns.restored),
+    Kind(name="repairs", waiting=lambda s: s.requests, make=returns.requested, paused=False),
+)
+ORDERS = "orders"
+
+
+def next_offer(state: State, fleet: Fleet, event: Event) -> list[Effect]:
+    """The next commit to offer, if any, with notes on what had to be dropped."""
+    told: list[Effect] = []
+    for _ in range(2):
+        offer = _most_urgent(state, fleet, event, told)
+        if offer is not None:
+            return [*told, offer]
+        if not state.served:
+            break
+        state.served.clear()
+    tick = _tick(state, fleet, event)
+    return told if tick is None else [*told, tick]
+
+
+def _most_urgent(state: State, fleet: Fleet, event: Event, told: list[Effect]) -> Offer | None:
+    """The most urgent kind that has not had its turn in this round."""
+    paused = fleet.is_paused(Automation.HEALTH, event.now)
+    for kind in KINDS:
+        if kind.name in state.served or (paused and kind.paused) or not kind.waiting(state):
+            continue
+        entries = _entries(kind, state, fleet, event, told)
+        if entries:
+            state.served.add(kind.name)
+            return Offer(entries=entries, compare=False, wishes_to=orders.answered_to(state, fleet))
+    if state.wishes and ORDERS not in state.served:
+        offer = orders.answers(state, fleet, event)
+        if offer is not None:
+            state.served.add(ORDERS)
+        return offer
+    return None
+
+
+def _entries(
+    kind: Kind, state: State, fleet: Fleet, event: Event, told: list[Effect]
+) -> tuple[Entry, ...]:
+    """Up to a commit's worth of entries, each about something else."""
+    waiting = kind.waiting(state)
+    entries: list[Entry] = []
+    done: list[Any] = []
+    for key in waiting:
+        entry = kind.make(state, fleet, key, event)
+        if entry is None:
+            done.append(key)
+            continue
+        problem = illegal(fleet, entry)
+        if problem is not None:
+            done.append(key)
+            fields = {"type": entry.TYPE, "about": str(key), "why": problem}
+            told.append(Note(level="warning", event="entry.dropped", fields=fields))
+            continue
+        entries.append(entry)
+        if len(entries) == MAX_ENTRIES:
+            break
+    for key in done:
+        waiting.pop(key, None)
+    return tuple(entries)
+
+
+def _tick(state: State, fleet: Fleet, event: Event) -> Offer | None:
+    """A tick, if nothing else has proved for a while that this copy reaches a quorum."""
+    proved = state.freshness.proved
+    if proved is not None and event.mono < proved + tick_after(fleet.policy):
+        return None
+    return Offer(
+        entries=(LedgerTicked(),), compare=False, wishes_to=orders.answered_to(state, fleet)
+    )
