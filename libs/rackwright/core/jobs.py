@@ -136,7 +136,10 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swapped:
-    """A swap that happened, for poison detection: when (ledger time), which node, which signal."""
+    """A node that a wound drove the job from: when (ledger time), which one, by which signal.
+
+    Too many of them with one signal make the job itself suspect.
+    """
 
     at: float
     node: str

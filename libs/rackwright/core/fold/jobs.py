@@ -12,7 +12,7 @@ from rackwright.core.fold.seats import (
     vacate,
     with_wounds,
 )
-from rackwright.core.jobs import Job, JobState, Tombstone, Wound, WoundKind
+from rackwright.core.jobs import Job, JobState, Swapped, Tombstone, Wound, WoundKind
 from rackwright.wire.entries.job import (
     JobBlocked,
     JobCancelled,
@@ -175,10 +175,13 @@ def requeue(
     not_before: float = 0.0,
     charge: bool = False,
     preempted: bool = False,
+    notice_s: float = 0.0,
     grace_s: float | None = None,
 ) -> None:
     """Take the job off its nodes and queue it again."""
-    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s if grace_s is None else grace_s)
+    grace = job.spec.grace_s if grace_s is None else grace_s
+    swaps = left(fleet, job, {wound.rank for wound in job.wounds})
+    vacate(fleet, job, notice_s=notice_s, grace_s=grace)
     put_job(
         fleet,
         evolve(
@@ -191,6 +194,7 @@ def requeue(
             not_before=not_before,
             retries=job.retries + charge,
             requeues=job.requeues + 1,
+            swaps=swaps,
             preempted=recent(job.preempted, fleet.time) + ((fleet.time,) if preempted else ()),
             blocked=None,
             blocked_since=None,
@@ -198,6 +202,21 @@ def requeue(
             started_at=None,
         ),
     )
+
+
+def left(fleet: Fleet, job: Job, ranks: set[int]) -> tuple[Swapped, ...]:
+    """The nodes its wounds have driven the job from, now those of these ranks too.
+
+    A process that ended by itself is no fault of its node.
+    """
+    kept = tuple(one for one in job.swaps if one.at > fleet.time - fleet.policy.poison_window_s)
+    fresh = []
+    for wound in job.wounds:
+        if wound.rank in ranks and (wound.kind is WoundKind.NODE or not wound.ended):
+            part = job.slice_of(wound.rank)
+            node = fleet.node_at(part.rack, part.nodes[wound.rank - part.first_rank])
+            fresh.append(Swapped(at=fleet.time, node=node.name, code=wound.code))
+    return (*kept, *fresh)[-64:]
 
 
 def recent(times: tuple[float, ...], now: float) -> tuple[float, ...]:
@@ -237,7 +256,10 @@ def job_notified(fleet: Fleet, entry: JobNotified) -> None:
 
 
 def worker_failed(fleet: Fleet, entry: WorkerFailed) -> None:
-    """The rank has no process any more."""
+    """The rank has no process any more; without an exit code it may still have one that must end.
+
+    A worker that hangs or has not started in time is only known to be useless, not to be gone.
+    """
     job = fleet.jobs[entry.job]
     wound = Wound(
         rank=entry.rank,
@@ -245,6 +267,6 @@ def worker_failed(fleet: Fleet, entry: WorkerFailed) -> None:
         code=entry.reason.code,
         at=fleet.time,
         charge=entry.code is not None and entry.reason.code.startswith("exit."),
-        ended=True,
+        ended=entry.code is not None,
     )
     put_job(fleet, with_wounds(job, (wound,)))

@@ -201,7 +201,10 @@ def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
 
 
 def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
-    """In service again; a node that was not swapped away from is no wound any more."""
+    """In service again; a node that was not swapped away from is no wound any more.
+
+    What remains of such a wound is that the process is gone, if it is.
+    """
     place = fleet.places[entry.node]
     _put_node(
         fleet,
@@ -213,6 +216,23 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
         probation_until=entry.probation_until,
         why="",
     )
+    for tenancy in fleet.racks[place.rack].tenants_at(place.node):
+        job = fleet.jobs[tenancy.job]
+        part = job.slices[tenancy.slice]
+        rank = part.first_rank + part.nodes.index(place.node)
+        if FITNESS_ORDER[need_of(job.spec, len(job.slices))] <= FITNESS_ORDER[entry.fitness]:
+            put_job(fleet, evolve(job, wounds=_without_node_wound(job, rank)))
+
+
+def _without_node_wound(job: Job, rank: int) -> tuple[Wound, ...]:
+    """Its wounds, now that the node of this rank is good again."""
+    made = []
+    for wound in job.wounds:
+        if wound.rank != rank or wound.kind is not WoundKind.NODE:
+            made.append(wound)
+        elif wound.ended:
+            made.append(evolve(wound, kind=WoundKind.PROCESS))
+    return tuple(made)
 
 
 def node_cleaning(fleet: Fleet, entry: NodeCleaning) -> None:

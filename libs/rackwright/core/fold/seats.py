@@ -14,6 +14,7 @@ from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, 
 from rackwright.core.racks import Leaving, Rack, Tenancy, refresh_use
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
+from rackwright.wire.nodes import Fitness
 from rackwright.wire.reasons import Reason
 
 TOMBSTONE_S = 7 * 86_400.0
@@ -202,7 +203,9 @@ def leave(
         if rank in over:
             continue
         place = part.nodes[rank - part.first_rank]
-        healthy = rack.nodes[place].schedulable or rack.nodes[place].cordoned
+        node = rack.nodes[place]
+        useful = node.session is not None and node.fitness is not Fitness.NONE
+        healthy = useful and not node.suspected
         worker = worker_id(job.id, rank, part.incarnations[rank - part.first_rank])
         made.append(
             Leaving(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Plan, PlannedVictim
-from rackwright.core.fold.jobs import placed, recent, requeue
+from rackwright.core.fold.jobs import left, placed, recent, requeue
 from rackwright.core.fold.seats import (
     earlier_workers,
     ended,
@@ -15,7 +15,7 @@ from rackwright.core.fold.seats import (
     seat,
     take,
 )
-from rackwright.core.jobs import Job, JobState, Slice, Swapped, WoundKind
+from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.entries.slice import (
     DefragFinished,
@@ -31,14 +31,18 @@ from rackwright.wire.reasons import Reason
 
 
 def _evict(fleet: Fleet, victims: Iterable[JobId], by: JobId) -> None:
+    """Requeue them: work on lent spares is killed, other work may save before it ends."""
     for victim in victims:
-        reason = Reason(code="evicted", numbers={"by": by})
+        job = fleet.jobs[victim]
+        lent = all(part.lent for part in job.slices)
+        saving = min(fleet.policy.recovery_notice_s, job.spec.checkpoint.on_notice_s or 0.0)
         requeue(
             fleet,
-            fleet.jobs[victim],
-            reason,
+            job,
+            Reason(code="evicted", numbers={"by": by}),
             preempted=True,
-            grace_s=fleet.policy.lent_grace_s,
+            notice_s=0.0 if lent else saving,
+            grace_s=fleet.policy.lent_grace_s if lent else None,
         )
 
 
@@ -77,21 +81,9 @@ def slice_swapped(fleet: Fleet, entry: SliceSwapped) -> None:
     )
     take(fleet, job, part)
     part = _gated(fleet, job, part, ranks)
-    names = fleet.racks[part.rack].nodes
-    swaps = tuple(
-        Swapped(
-            at=fleet.time,
-            node=names[swap.old].name,
-            code=codes[swap.rank].code if swap.rank in codes else "",
-        )
-        for swap in entry.swaps
-    )
+    swaps = left(fleet, job, set(ranks))
     job = _changed(fleet, job, part, entry.membership, set(ranks))
-    kept = tuple(s for s in job.swaps if s.at > fleet.time - fleet.policy.poison_window_s)
-    put_job(
-        fleet,
-        evolve(job, swaps=(kept + swaps)[-64:], swap_count=job.swap_count + len(swaps)),
-    )
+    put_job(fleet, evolve(job, swaps=swaps, swap_count=job.swap_count + len(ranks)))
 
 
 def _gated(fleet: Fleet, job: Job, part: Slice, ranks: Iterable[int]) -> Slice:
@@ -107,8 +99,10 @@ def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:
     _evict(fleet, entry.evicted, entry.job)
     job = fleet.jobs[entry.job]
     old = job.slices[entry.index]
-    ranks = set(range(old.first_rank, old.first_rank + old.size))
-    leave(fleet, job, old, sorted(ranks), 0.0, job.spec.grace_s)
+    ranks = set(_ranks(old))
+    planned = all(w.kind is WoundKind.DRAIN for w in job.wounds if w.rank in ranks)
+    notice = (job.spec.checkpoint.on_notice_s or 0.0) if planned else 0.0
+    leave(fleet, job, old, sorted(ranks), notice, job.spec.grace_s)
     give_back(fleet, job.id, old)
     placement = SlicePlacement(
         index=old.index,
@@ -117,16 +111,23 @@ def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:
         first_rank=old.first_rank,
         rack=entry.rack,
         nodes=entry.nodes,
+        gpus=entry.gpus,
+        lent=entry.lent,
     )
+    swaps = left(fleet, job, ranks)
     part = seat(fleet, job, placement, entry.membership)
     job = _changed(fleet, job, part, entry.membership, ranks)
-    put_job(fleet, evolve(job, moved_at=fleet.time, move_count=job.move_count + 1))
+    put_job(
+        fleet,
+        evolve(job, swaps=swaps, moved_at=fleet.time, move_count=job.move_count + 1),
+    )
 
 
 def slice_restarted(fleet: Fleet, entry: SliceRestarted) -> None:
-    """Ranks whose process is gone start anew where they are."""
+    """Ranks whose process is gone, or hangs and is to end, start anew where they are."""
     job = fleet.jobs[entry.job]
     part = job.slices[entry.index]
+    leave(fleet, job, part, entry.ranks, 0.0, job.spec.grace_s)
     incarnations = list(part.incarnations)
     for rank in entry.ranks:
         incarnations[rank - part.first_rank] = entry.membership

@@ -1,6 +1,6 @@
 """Legality of entries of the nouns `slice` and `defrag`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from rackwright.core.fleet import Fleet, Plan
@@ -27,6 +27,7 @@ from rackwright.wire.entries.slice import (
     Victim,
 )
 from rackwright.wire.ids import JobId
+from rackwright.wire.nodes import FITNESS_ORDER
 
 
 def _part(fleet: Fleet, entry: Any) -> tuple[Job, Slice] | str:
@@ -44,7 +45,9 @@ def _part(fleet: Fleet, entry: Any) -> tuple[Job, Slice] | str:
     return job, job.slices[entry.index]
 
 
-def _evicts(fleet: Fleet, victims: Iterable[JobId], by: JobId) -> str | None:
+def _evicts(fleet: Fleet, victims: tuple[JobId, ...], by: JobId) -> str | None:
+    if len(set(victims)) != len(victims):
+        return "a job is evicted twice"
     for victim in victims:
         if victim == by:
             return f"job {by} cannot evict itself"
@@ -84,6 +87,8 @@ def _swapped(fleet: Fleet, entry: SliceSwapped) -> str | None:
 
 def _spare(fleet: Fleet, job: Job, part: Slice, new: int, freed: Freed) -> str | None:
     rack = fleet.racks[part.rack]
+    if rack.held_until > fleet.time:
+        return f"rack {rack.spec.rack} is held"
     if new >= len(rack.nodes):
         return f"rack {rack.spec.rack} has no node {new}"
     node = rack.nodes[new]
@@ -108,12 +113,14 @@ def _moved(fleet: Fleet, entry: SliceMoved) -> str | None:
         return f"slice {part.index} is not wounded"
     if entry.nodes.bit_count() != part.size:
         return f"{entry.nodes.bit_count()} nodes for a slice of {part.size}"
+    if entry.gpus.bit_count() != part.gpus.bit_count():
+        return f"GPUs {entry.gpus:#x} for a slice that has {part.gpus:#x}"
     place = SlicePlacement(
         index=part.index,
         first_rank=part.first_rank,
         rack=entry.rack,
         nodes=entry.nodes,
-        gpus=part.gpus,
+        gpus=entry.gpus,
     )
     freed = freed_by(fleet, entry.evicted)
     # Its own nodes are free too: a slice may move within a rack when it is part of a node.
@@ -249,12 +256,15 @@ def _spared(fleet: Fleet, plan: Plan, entry: DefragWithdrawn) -> str | None:
 
 def _can_return(fleet: Fleet, job: Job, part: Slice, freed: Freed) -> str | None:
     rack = fleet.racks[part.rack]
+    need = FITNESS_ORDER[need_of(job.spec, len(job.slices))]
     for rank, place in enumerate(part.nodes, part.first_rank):
         node = rack.nodes[place]
         if part.worker(job.id, rank) not in fleet.leaving:
             return f"{part.worker(job.id, rank)} has ended"
-        if node.session is None or node.suspected:
+        if node.session is None or node.suspected or node.draining:
             return f"node {node.name} is not in service"
+        if FITNESS_ORDER[node.fitness] < need:
+            return f"node {node.name} is fit for {node.fitness} only"
         wanted = part.gpus or (1 << node.gpus) - 1
         if taken_with(rack, place, freed) & wanted:
             return f"node {node.name} is taken"

@@ -9,7 +9,7 @@ from annotated_types import Ge, Len
 from rackwright.wire.entries.job import MAX_SLICES, Membership, SlicePlacement
 from rackwright.wire.ids import JobRef, PlanRef, RackRef
 from rackwright.wire.message import Entry, Natural, Part
-from rackwright.wire.nodes import NodeMask
+from rackwright.wire.nodes import GpuMask, NodeMask
 from rackwright.wire.reasons import Reason, RungTaken
 
 NodeIndex = Natural
@@ -44,7 +44,11 @@ class SliceSwapped(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceMoved(Entry):
-    """One slice went to another rack as a whole, keeping its block of ranks."""
+    """One slice went to another rack as a whole, keeping its block of ranks.
+
+    `gpus` is 0 for whole nodes, else the GPUs of the one node, as many as before; a slice that is
+    part of a node may stay in its rack. `lent`: it sits on spares now.
+    """
 
     TYPE: ClassVar[str] = "slice.moved"
     job: JobRef
@@ -52,6 +56,8 @@ class SliceMoved(Entry):
     index: Natural
     rack: RackRef
     nodes: NodeMask
+    gpus: GpuMask = 0
+    lent: bool = False
     evicted: Evicted = ()
     rungs: Rungs
 
