@@ -41,6 +41,9 @@ class Policy(Part):
     queue_slice_nodes: dict[QueueRef, SliceNodes] = field(
         default_factory=dict, metadata={"unit": "nodes", "why": "slice size of a queue"}
     )
+    queue_gpus: dict[QueueRef, Natural] = field(
+        default_factory=dict, metadata={"unit": "GPUs", "why": "most a queue may have at once"}
+    )
     spares_large: Natural = knob(2, "nodes", "beside more than 4 protected nodes")
     spares_small: Natural = knob(1, "nodes", "beside 2 to 4 protected nodes")
     lend_spares: bool = knob(True, "", "3 to 6 points of the cell")
