@@ -199,7 +199,7 @@ def _tenancy(job: Job, index: int) -> Tenancy:
         slice=index,
         mask=part.mask,
         gpus=part.gpus,
-        protected=protected(job.spec, part.size),
+        protected=protected(job.spec, part.size) and not part.lent,
         pinned=job.pinned,
         lent=part.lent,
     )

@@ -169,7 +169,7 @@ def take(fleet: Fleet, job: Job, part: Slice) -> None:
         slice=part.index,
         mask=part.mask,
         gpus=part.gpus,
-        protected=protected(job.spec, part.size),
+        protected=protected(job.spec, part.size) and not part.lent,
         pinned=job.pinned,
         lent=part.lent,
     )
