@@ -173,7 +173,10 @@ class Connection:
 
     async def _on_closed(self) -> None:
         self._requests.lost()
-        self._set_closed(self._last_error or "closed by the server")
+        self._set_closed(self._why_closed())
+
+    def _why_closed(self) -> str:
+        return str(self._nc.last_error or "") or self._last_error or "closed by the server"
 
     def _set_closed(self, reason: str) -> None:
         if not self._closed.done():
@@ -184,7 +187,7 @@ class Connection:
     def _watch(self) -> None:
         """Twice dead and not told: a reading task that ended, a close that waits for ever."""
         if self._nc.is_closed:
-            self._set_closed(self._last_error or "closed by the server")
+            self._set_closed(self._why_closed())
             return
         reading = self._nc._reading_task
         if self._nc.is_connected and reading is not None and reading.done():

@@ -260,7 +260,7 @@ class ConsumerFeed(BufferedFeed[T], Generic[T]):
         go_on = reply or headers.get("Nats-Consumer-Stalled", "")
         if go_on and self.buffered < BUFFER_HIGH:
             await self._connection.publish(go_on, b"")
-        elif go_on:
+        elif go_on and go_on not in self._held:
             self._held.append(go_on)
 
     async def _drained(self) -> None:

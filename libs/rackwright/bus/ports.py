@@ -265,7 +265,10 @@ class Core(Protocol):
     async def request(
         self, subject: str, data: bytes, *, patience: float = 1.0, headers: Headers = NO_HEADERS
     ) -> Message:
-        """Ask and wait at most `patience` seconds. Raises BusAway, NoResponder, RequestFailed."""
+        """Ask and wait at most `patience` seconds.
+
+        Raises BusAway, NoResponder, RequestFailed, BusDenied.
+        """
         ...
 
     async def respond(
