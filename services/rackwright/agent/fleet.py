@@ -14,6 +14,7 @@ from rackwright.agent.backend import Backend
 from rackwright.agent.inotify import Inotify
 from rackwright.agent.kernel_log import LogFile
 from rackwright.agent.kernel_ring import KernelRing, open_ring
+from rackwright.agent.launch import Launcher
 from rackwright.agent.lease import now_ns
 from rackwright.agent.limits import XidSignal
 from rackwright.agent.links import Jobs, Racks
@@ -73,6 +74,7 @@ class AgentProcess:
         self._cgroups = cgroups
         self._checkpoints = Checkpoints()
         self._inotify = Inotify()
+        self._launcher = None if pretend else Launcher()
         self._logs: list[LogFile | KernelRing] = []
         self._heartbeat_s = FIRST_HEARTBEAT_S
         self._counter = 0
@@ -104,6 +106,8 @@ class AgentProcess:
                 node.workers.close()
             await self._jobs.close()
             self._inotify.close()
+            if self._launcher is not None:
+                self._launcher.close()
 
     def _add(self, config: NodeConfig) -> None:
         who = Who(
@@ -135,7 +139,9 @@ class AgentProcess:
 
     def _add_real(self, node: NodeAgent, config: NodeConfig) -> None:
         config.root.mkdir(parents=True, exist_ok=True)
-        store = WorkerStore(config.root, node.on_record, cgroups=self._cgroups)
+        store = WorkerStore(
+            config.root, node.on_record, cgroups=self._cgroups, launcher=self._launcher
+        )
         reader = ProgressReader(self._inotify, node.on_progress)
         node.read_progress_with(reader)
         alive = store.open()
