@@ -2,7 +2,6 @@
 
 import json
 import math
-from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,10 @@ from rackwright.wire.codec import (
     MAX_WISH,
     UnknownType,
     Unreadable,
-    dead_letter,
     decode,
     decode_commit,
     decode_of_node,
     decode_wish,
-    encode,
     read_value,
     seal,
 )
@@ -47,7 +44,6 @@ from rackwright.wire.subjects import (
     parse_wish,
     shard_of,
 )
-from rackwright.wire.values import MAX_DEAD
 from tests.contracts.files import example
 
 CELL = CellName("alpha")
@@ -332,20 +328,3 @@ def test_worker_ids_that_are_none(worker: str) -> None:
 
 def test_worker_ids_are_read_as_they_were_built() -> None:
     assert parse_worker(worker_id(JobId("j"), 37, 4)) == ("j", 37, 4)
-
-
-def test_a_dead_letter_says_what_was_wrong() -> None:
-    data = b"\xff" * (MAX_DEAD + 7)
-    errors: list[Unreadable | InvalidSubject | InvalidId] = [
-        Unreadable("spec.nodes", "p" * 5000),
-        InvalidId("owner", "a.b", "a name"),
-        InvalidSubject("x" * 9000, "is not of cell 'alpha'"),
-    ]
-    letters = [
-        dead_letter(error, data, stream="wish", subject="s" * 9000, seq=7) for error in errors
-    ]
-    assert [letter.field for letter in letters] == ["spec.nodes", "owner", "subject"]
-    assert [letter.size for letter in letters] == [len(data)] * 3
-    for letter in letters:
-        assert b64decode(letter.data) == data[:MAX_DEAD]
-        assert read_value(type(letter), json.loads(encode(letter))) == letter

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from rackwright.wire.codec import BODIES
 from rackwright.wire.entries import ENTRIES
-from rackwright.wire.wishes import ANY_WISH
+from rackwright.wire.wishes import ANY_WISH, NODE_WISHES
 
 
 class Party(StrEnum):
@@ -24,7 +24,7 @@ class Party(StrEnum):
     NODE_AGENT = "node-agent"
     GATEWAY = "gateway"
     OWNER = "owner"
-    ARCHIVIST = "archivist"
+    ADMIN = "admin"
 
 
 DECIDERS = (Party.PLACER, Party.HEALTH_MONITOR, Party.SPARE_MANAGER, Party.DEFRAGMENTER)
@@ -47,6 +47,8 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.requeued",
             "job.resumed",
             "job.started",
+            "maintenance.ended",
+            "maintenance.scheduled",
             "policy.set",
             "rack.defined",
             "rack.held",
@@ -56,8 +58,6 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
         ),
         Party.HEALTH_MONITOR: (
             "ledger.ticked",
-            "maintenance.ended",
-            "maintenance.scheduled",
             "node.cleaning",
             "node.cleared",
             "node.cordoned",
@@ -80,7 +80,6 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "slice.moved",
             "slice.restarted",
             "slice.swapped",
-            "wish.refused",
         ),
         Party.DEFRAGMENTER: (
             "defrag.finished",
@@ -89,29 +88,13 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.notified",
         ),
         Party.DISPATCHER: ("snapshot.verified",),
-        Party.ARCHIVIST: ("cell.upgraded", "ledger.created"),
+        Party.ADMIN: ("cell.upgraded", "ledger.created"),
     }
 )
 
 # The one service that answers each wish; its commits' `wishes_to` is the offset of its reading.
 ANSWERS: Mapping[str, Party] = MappingProxyType(
-    {
-        "wish.submit": Party.PLACER,
-        "wish.cancel": Party.PLACER,
-        "wish.resume": Party.PLACER,
-        "wish.pause": Party.PLACER,
-        "wish.unpause": Party.PLACER,
-        "wish.hold": Party.PLACER,
-        "wish.release": Party.PLACER,
-        "wish.define": Party.PLACER,
-        "wish.policy": Party.PLACER,
-        "wish.swap": Party.SPARE_MANAGER,
-        "wish.cordon": Party.HEALTH_MONITOR,
-        "wish.drain": Party.HEALTH_MONITOR,
-        "wish.uncordon": Party.HEALTH_MONITOR,
-        "wish.repaired": Party.HEALTH_MONITOR,
-        "wish.maintain": Party.HEALTH_MONITOR,
-    }
+    {wish.TYPE: Party.HEALTH_MONITOR if wish in NODE_WISHES else Party.PLACER for wish in ANY_WISH}
 )
 
 
@@ -257,7 +240,7 @@ CHANNELS: tuple[Channel, ...] = (
         keeping="status",
         types=("status.node",),
         says=(Party.NODE_AGENT,),
-        hears=(Party.HEALTH_MONITOR, Party.PLACER, Party.DEFRAGMENTER, Party.GATEWAY),
+        hears=FOLDING,
         reading="all last values, then every change; no acks",
         text="Session, boot, workers and their states: rewritten on change.",
     ),
@@ -315,11 +298,12 @@ CHANNELS: tuple[Channel, ...] = (
         key="dead",
         address="rackwright.{cell}.dead.{stream}",
         keeping="dead",
-        types=("dead.letter",),
-        says=(*DECIDERS, Party.GATEWAY),
+        types=(),
+        says=DECIDERS,
         hears=(Party.OWNER,),
         reading="by people, with the command line",
-        text="A wish, signal or status that could not be read, with the reason.",
+        text="The bytes of a wish, signal or status that could not be read. Headers: "
+        "`Rackwright-Why`, `Rackwright-Subject`, `Rackwright-Seq`, `Rackwright-Source`.",
     ),
     Channel(
         key="query",

@@ -4,7 +4,6 @@ What cannot be read raises Unreadable, which names the field and what would be r
 signal is then set aside, a ledger entry stops the fold.
 """
 
-from base64 import b64encode
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -12,11 +11,11 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from rackwright.wire.entries import ENTRIES
-from rackwright.wire.ids import CellName, InvalidId
+from rackwright.wire.ids import CellName
 from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
-from rackwright.wire.subjects import InvalidSubject, parse_node
-from rackwright.wire.values import MAX_DEAD, DeadLetter, JobValue, RackAssignments, SnapshotManifest
+from rackwright.wire.subjects import parse_node
+from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
 from rackwright.wire.wishes import ANY_WISH
 
 BODIES: dict[str, type[Body]] = {
@@ -30,7 +29,6 @@ BODIES: dict[str, type[Body]] = {
         RackAssignments,
         JobValue,
         SnapshotManifest,
-        DeadLetter,
     )
 }
 MAX_MESSAGE = 131_072
@@ -243,30 +241,3 @@ def canonical(value: object) -> bytes:
     Keys of maps are sorted, fields keep their order of declaration.
     """
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-def dead_letter(
-    error: Unreadable | InvalidSubject | InvalidId,
-    data: bytes,
-    *,
-    stream: str,
-    subject: str,
-    seq: int | None = None,
-) -> DeadLetter:
-    """What is set aside of a message that raised `error` when it was read."""
-    match error:
-        case Unreadable(field=field, problem=problem):
-            pass
-        case InvalidId(field=field):
-            problem = str(error)
-        case InvalidSubject():
-            field, problem = "subject", error.rule
-    return DeadLetter(
-        stream=stream,
-        subject=subject[:512],
-        seq=seq,
-        field=field,
-        problem=problem[:1024],
-        size=len(data),
-        data=b64encode(data[:MAX_DEAD]).decode(),
-    )

@@ -1,4 +1,4 @@
-"""Values: what the dispatcher projects for agents, a snapshot's manifest, a dead letter."""
+"""Values: what the dispatcher projects for agents, a snapshot's manifest."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -18,8 +18,6 @@ from rackwright.wire.ids import (
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Body, Counted, Natural, Part
 from rackwright.wire.nodes import GpuMask
-
-MAX_DEAD = 32_768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,21 +116,3 @@ class SnapshotManifest(Body):
     sha256: str
     chunks: Counted
     size: Natural
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter(Body):
-    """A wish, signal or status that could not be read, kept for people, with the reason.
-
-    `field` and `problem` say what was wrong. `size` is the bytes it had; `data` holds the first
-    MAX_DEAD of them in base64, since what is no text must be kept too.
-    """
-
-    TYPE: ClassVar[str] = "dead.letter"
-    stream: str
-    subject: Annotated[str, Len(0, 512)]
-    seq: Counted | None = None
-    field: str
-    problem: Annotated[str, Len(0, 1024)]
-    size: Natural
-    data: str
