@@ -31,7 +31,10 @@ from rackwright.wire.ids import JobId, WorkerId, parse_worker
 from rackwright.wire.signals import ENDED
 
 SNAPSHOT_COMMITS = 5_000
+SNAPSHOT_ENTRIES = 10_000  # a commit may hold 64: this bounds what a restart has to fold
 SNAPSHOT_S = 60.0
+COPY_S = 15.0  # a later copy writes only what its betters leave undone
+RETRY_S = 5.0
 KEEP_TAIL = 10_000
 RACKS_A_TURN = 64
 
@@ -39,8 +42,8 @@ RACKS_A_TURN = 64
 @dataclass(slots=True)
 class State:
     """`racks` and `jobs` are to be written; `waiting` are the racks that wait for a worker's end;
-    `ended` are workers that have ended by their nodes' word; a node may say so before the entry that
-    takes the worker off, so they are kept until the fleet knows neither a place nor a gate of them.
+    `ended` are workers that have ended by their nodes' word; a node may say so before the entry
+    that takes the worker off, so they are kept until the fleet knows no place and no gate of them.
     """
 
     copy: int
@@ -54,6 +57,7 @@ class State:
     stored_hash: str = ""
     stored_at: float = 0.0
     asked_seq: int = 0
+    entries: int = 0
     verified: SnapshotVerified | None = None
     trimmed: int = 0
 
@@ -70,7 +74,8 @@ class Dispatcher:
     def handle(self, state: State, fleet: Fleet, event: Event) -> tuple[State, list[Effect]]:
         """Take one event."""
         match event:
-            case Folded():
+            case Folded(entries=entries):
+                state.entries += len(entries)
                 _touched(state, fleet)
                 return state, []
             case StatusSeen(status=status):
@@ -164,8 +169,11 @@ def _snapshots(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     effects: list[Effect] = []
     new = fleet.seq - state.stored_seq
     old = mono - state.stored_at
-    if fleet.seq > state.asked_seq and (new >= SNAPSHOT_COMMITS or (new > 0 and old >= SNAPSHOT_S)):
+    many = new >= SNAPSHOT_COMMITS or state.entries >= SNAPSHOT_ENTRIES
+    patience = SNAPSHOT_S + state.copy * COPY_S
+    if fleet.seq > state.asked_seq and ((many and state.copy == 0) or (new and old >= patience)):
         state.asked_seq = fleet.seq
+        state.entries = 0
         effects.append(WriteSnapshot(seq=fleet.seq))
     if _wanted(state, fleet) and state.verified is not None:
         effects.append(Offer(entries=(state.verified,)))
@@ -173,7 +181,7 @@ def _snapshots(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     if trim > state.trimmed:
         state.trimmed = trim
         effects.append(TrimLedger(to=trim))
-    effects.append(WakeAt(mono=state.stored_at + SNAPSHOT_S if new else mono + SNAPSHOT_S))
+    effects.append(WakeAt(mono=max(state.stored_at + patience, mono + RETRY_S)))
     return effects
 
 
