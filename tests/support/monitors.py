@@ -29,7 +29,7 @@ from rackwright.health_monitor.state import State
 from rackwright.wire.ids import CellName, MessageId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.message import Body, Commit, Entry
 from rackwright.wire.nodes import Hardware
-from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
+from rackwright.wire.signals import Fault, NodeStatus, SignalKind
 from tests.support.fleets import EPOCH, LEDGER, Cell
 
 
@@ -73,7 +73,7 @@ class Bench:
         for effect in effects:
             if isinstance(effect, WakeAt):
                 self.wake = effect.mono if self.wake is None else min(self.wake, effect.mono)
-        kept = [effect for effect in effects if not isinstance(effect, WakeAt)]
+        kept: list[Effect] = [effect for effect in effects if not isinstance(effect, WakeAt)]
         self.said += kept
         return kept
 
@@ -102,6 +102,11 @@ class Bench:
             )
         return effects
 
+    def make_heard(self, name: str, rack: str) -> Event:
+        """A heartbeat that claims to be of this node in this rack."""
+        ids = {"node": NodeId(name), "rack": RackId(rack), "session": SessionId("s")}
+        return self.make(Heard, n=1, **ids)
+
     def fault(self, name: str, at: float | None = None, **fields: Any) -> list[Effect]:
         """A fault of a node, stored at ledger time `at` (now)."""
         return self.tell(
@@ -117,31 +122,30 @@ class Bench:
         known = name in self.fleet.places
         return (self.node(name).session if known else None) or "none"
 
-    def status(
+    def status(self, name: str, session: str | None = None, **more: Any) -> list[Effect]:
+        """The last value of a node, of its session in the fleet unless another is given."""
+        return self.tell(self.make_status(name, session=session, **more))
+
+    def make_status(
         self,
         name: str,
-        session: str | None = None,
         *,
+        session: str | None = None,
+        rack: str | None = None,
         boot: str = "boot",
-        n: int = 0,
-        workers: tuple[WorkerStatus, ...] = (),
         gpus: int = 4,
         **more: Any,
-    ) -> list[Effect]:
-        """The last value of a node."""
-        known = self.node(name).session if name in self.fleet.places else None
+    ) -> Event:
+        """A status event."""
         body = NodeStatus(
             node=NodeId(name),
-            rack=RackId(name.partition("-")[0]),
-            session=SessionId(session or known or "none"),
+            rack=RackId(rack or name.partition("-")[0]),
+            session=SessionId(session or self._session(name)),
             boot=boot,
-            n=n,
             hardware=Hardware(serial=f"sn-{name}", gpus=gpus, gpu_model="gb200"),
-            workers=workers,
-            **more,
+            **({"n": 0} | more),
         )
-        message = MessageId(f"status-{name}")
-        return self.tell(self.make(StatusSeen, id=message, at=self.now, status=body))
+        return self.make(StatusSeen, id=MessageId(f"status-{name}"), at=self.now, status=body)
 
     def wish(self, wish: Body, owner: str = "ops", seq: int | None = None) -> int:
         """A wish; returns its sequence."""

@@ -23,6 +23,7 @@ from rackwright.core.racks import Node, Rack
 from rackwright.health_monitor import blame, orders, returns, rounds, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.node import (
+    NodeCleared,
     NodeFailed,
     NodeJoined,
     NodeSuspected,
@@ -200,7 +201,10 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
             blame.found_culprit(state, fleet, _rack_of(fleet, node).spec.rack, event.now)
         case NodeSuspected():
             blame.found_culprit(state, fleet, _rack_of(fleet, node).spec.rack, event.now)
+        case NodeCleared():
+            returns.may_return(state, node)
         case NodeJoined():
+            returns.may_return(state, node)
             _has_joined(state, fleet, node, event)
         case RepairRequested():
             state.requests.pop(node.name, None)
@@ -253,6 +257,7 @@ def _look_over(state: State, fleet: Fleet, event: Event) -> list[Effect]:
                 silence.watch(state, fleet, node, event.mono)
             if mine:
                 returns.follow(state, node)
+                returns.may_return(state, node)
                 if returns.unrequested(node):
                     state.requests.setdefault(node.name, None)
     return _look_again(state, fleet, event)

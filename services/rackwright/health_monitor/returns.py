@@ -101,16 +101,17 @@ def joined(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeJoined
 
 
 def follow(state: State, node: Node) -> None:
-    """Note what the node may be waiting for, as the fleet has it now."""
-    if not in_repair(node):
-        state.returning.pop(node.name, None)
-        state.repairs.pop(node.name, None)
-    elif node.session is not None:
-        state.returning[node.name] = None
+    """Note whose answer the node waits for, as the fleet has it now."""
     if node.repair is None:
         state.repairs.pop(node.name, None)
     elif node.repair is not RepairAction.NONE:
         state.repairs.setdefault(node.name, node.repair_at)
+
+
+def may_return(state: State, node: Node) -> None:
+    """It is here: if it was out, look whether it may come in."""
+    if node.session is not None and in_repair(node):
+        state.returning[node.name] = None
 
 
 def unrequested(node: Node) -> bool:
