@@ -17,6 +17,7 @@ from rackwright.bus.errors import (
     StreamDiffers,
     StreamMissing,
 )
+from rackwright.bus.ports import Cause
 from rackwright.bus.requests import Unanswered
 from rackwright.bus.streams import FIXED, Kind, StreamSpec
 
@@ -87,13 +88,16 @@ class Api:
         return int((await self.call(f"STREAM.PURGE.{name}", body))["purged"])
 
     async def check_account(self) -> None:
-        """Raises JetStreamDisabled."""
+        """Raises JetStreamDisabled, BusAway."""
         try:
             await self.call("INFO")
         except BusRejected as error:
             raise JetStreamDisabled(error.description) from error
         except BusAway as error:
-            raise JetStreamDisabled(error.reason) from error
+            why = error.__cause__
+            if isinstance(why, Unanswered) and why.cause is Cause.NO_LEADER:
+                raise JetStreamDisabled(error.reason) from error
+            raise
 
     async def ensure(self, spec: StreamSpec) -> None:
         """Make the stream, or change what differs. Raises StreamDiffers."""

@@ -15,8 +15,8 @@ import os
 import shutil
 import signal
 import sysconfig
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,7 +34,8 @@ class EmbeddedOptions:
     """How to run the server. Sizes in bytes, times in seconds; port -1: any free one.
 
     No users: everybody on this machine may do everything. `adopt`: if a server already runs on
-    the data directory use that one, instead of refusing to start.
+    the data directory use that one, instead of refusing to start. `extra`: further settings as
+    in the server's own configuration (a cluster, say).
     """
 
     data_dir: Path
@@ -47,6 +48,8 @@ class EmbeddedOptions:
     sync_interval: str = "always"
     adopt: bool = False
     binary: Path | None = None
+    name: str = "rackwright-embedded"
+    extra: Mapping[str, object] = field(default_factory=dict)
     start_s: float = 20.0
     stop_s: float = 10.0
 
@@ -216,7 +219,7 @@ class EmbeddedServer:
     def _config(self) -> dict[str, object]:
         o = self.options
         config: dict[str, object] = {
-            "server_name": "rackwright-embedded",
+            "server_name": o.name,
             "host": "127.0.0.1",
             "port": self._port,
             "max_payload": o.max_payload,
@@ -237,7 +240,7 @@ class EmbeddedServer:
             config["http"] = "127.0.0.1:-1"
         if o.users:
             config["authorization"] = {"users": [user.config() for user in o.users]}
-        return config
+        return {**config, **o.extra}
 
     async def stop(self) -> None:
         """Stop it gently; kill it if that takes longer than `stop_s`."""

@@ -58,6 +58,7 @@ class Limits:
     ledger_message: int = 128 * KIB
     wish_bytes: int = 256 * MIB
     wish_message: int = 64 * KIB
+    intake_age_s: float = 24 * HOUR_S
     signal_bytes: int = 64 * MIB
     signal_per_node: int = 64
     signal_age_s: float = HOUR_S
@@ -211,6 +212,8 @@ def _wishes(cell: str, replicas: int, at: Limits) -> list[StreamSpec]:
             discard=Discard.NEW,
             max_bytes=at.wish_bytes,
             max_msg_size=at.wish_message,
+            # The intake's wishes are copied within milliseconds; nobody trims it.
+            max_age_s=at.intake_age_s if kind is Kind.INTAKE else 0.0,
             replicas=copies,
             source=source,
         )
