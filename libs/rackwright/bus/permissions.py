@@ -180,6 +180,7 @@ def service(cell: str, role: Role, identity: str, *, replicas: int = 1) -> Permi
     if replicas == 1:
         publish += [f"$JS.API.STREAM.CREATE.{stream_name(cell, kind)}" for kind in rights.makes]
     publish += [f"{root}{subject}" for subject in rights.says]
+    publish.append(f"$SRV.PING.rackwright-{role}")  # to count the copies of one's own service
     hears = [f"{root}{subject}" for subject in (*common.hears, *rights.hears)]
     return Permissions(
         publish=tuple(publish),
