@@ -37,12 +37,13 @@ class WishesReplaced(HostError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hears:
-    """What a service listens to; commits it always hears."""
+    """What a service listens to; commits it always hears. `snapshots`: the newest at the start."""
 
     wishes: bool = False
     signals: bool = False
     status: bool = False
     heartbeats: bool = False
+    snapshots: bool = False
 
 
 class Hearing:

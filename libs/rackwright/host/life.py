@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import structlog
@@ -16,35 +18,28 @@ import structlog
 from rackwright.bus.ports import Bus, Feed, Headers, Stored
 from rackwright.core.machine import (
     Acked,
-    CheckSnapshot,
     Copies,
     Effect,
     Event,
     Folded,
     Heard,
     Machine,
-    Note,
     Offer,
-    Project,
     Refused,
-    SendEcho,
-    TrimLedger,
     Turn,
     WakeAt,
-    WriteSnapshot,
 )
 from rackwright.host.aside import DeadLetterBox
 from rackwright.host.clock import Clock, LedgerClock
 from rackwright.host.commits import Author, Sealed
 from rackwright.host.crew import Crew
-from rackwright.host.echoes import Echoes
+from rackwright.host.deeds import Deeds
 from rackwright.host.errors import OfferOutOfTurn
 from rackwright.host.follower import Follower, Step
 from rackwright.host.hearing import Hearing, Hears
 from rackwright.host.metrics import Metrics
 from rackwright.host.offers import Lost, Offers
 from rackwright.host.patience import Patience
-from rackwright.host.projector import Projector
 from rackwright.host.reading import Arrival
 from rackwright.host.sources import Source
 from rackwright.host.standing import Standing
@@ -72,6 +67,7 @@ class Around:
     clock: LedgerClock
     mono: Clock
     patience_s: float
+    archive: Path | None
     told: Callable[[Step], None]
 
 
@@ -107,9 +103,20 @@ class Life(Generic[S]):
         self._patience = Patience(
             service=author.service, ordinal=author.ordinal, step=around.patience_s
         )
-        self._echoes = Echoes(bus, author, self._now)
-        self._projector = Projector(bus, author, self._crew, metrics, self._now)
-        self._held: list[Project] = []
+        self._deeds = Deeds(
+            bus,
+            author,
+            around.standing,
+            crew=self._crew,
+            metrics=metrics,
+            now=self._now,
+            wake=self._wake.set,
+            archive=around.archive,
+        )
+        self._sources = [*self._hearing.sources, self._deeds.done]
+        metrics.fold_waiting.set_function(lambda: float(len(self._ledger)))
+        for source in self._sources:
+            metrics.queued.labels(source.name).set_function(partial(_waiting, source))
         self._copies: tuple[int, int] | None = None
         self._changed = True
         self._wake_at: float | None = None
@@ -123,7 +130,6 @@ class Life(Generic[S]):
         floor = self._standing.fleet.answers.get(self._around.author.service)
         self._crew.start(self._read_ledger(), "ledger")
         self._crew.start(self._box.run(), "dead letters")
-        self._crew.start(self._echoes.run(), "echoes")
         self._hearing.start(wishes_from=(floor.floor if floor else 0) + 1, now=self._now())
         try:
             while not self._ended():
@@ -162,7 +168,7 @@ class Life(Generic[S]):
             self._wake.clear()
             await asyncio.sleep(0)
             return
-        due = [self._wake_at, self._stop_by, *(s.next_due() for s in self._hearing.sources)]
+        due = [self._wake_at, self._stop_by, *(s.next_due() for s in self._sources)]
         until = min((at for at in due if at is not None), default=None)
         wait = None if until is None else max(0.0, until - self._around.mono())
         try:
@@ -178,7 +184,7 @@ class Life(Generic[S]):
             return False
         mono = self._around.mono()
         self._stop_by = mono + STOP_S if self._stop_by is None else self._stop_by
-        return mono >= self._stop_by or (self._offers.flight is None and self._projector.idle)
+        return mono >= self._stop_by or (self._offers.flight is None and self._deeds.idle)
 
     # What happens
 
@@ -207,12 +213,13 @@ class Life(Generic[S]):
                     why=step.folding.why,
                 )
             )
+            self._around.metrics.fold_lag.set(self._now() - stored.at)
         return len(self._ledger) > 0
 
     def _hear_some(self) -> bool:
         folded = self._standing.fleet.seq
         more = False
-        for source in self._hearing.sources:
+        for source in self._sources:
             for arrival in source.due(folded, self._around.mono()):
                 self._deliver(arrival, source.name)
             more |= source.due_now(folded, self._around.mono())
@@ -240,9 +247,7 @@ class Life(Generic[S]):
             return
         self._standing.set_ready()
         self._log.info("service.ready", ledger=self._standing.fleet.ledger)
-        for project in self._held:
-            self._project(project)
-        self._held.clear()
+        self._deeds.open(snapshots=self._around.hears.snapshots)
 
     # Turns and offers
 
@@ -324,25 +329,11 @@ class Life(Generic[S]):
                 offers.append(effect)
             case WakeAt(mono=mono):
                 self._wake_by(mono)
-            case SendEcho(echo=echo) if self._standing.ready:
-                self._echoes.send(echo)
-            case SendEcho():
-                return
-            case Project() if self._standing.ready:
-                self._project(effect)
-            case Project():
-                self._held.append(effect)
-            case Note(level=level, event=name, fields=fields):
-                self._log.log(LEVELS[level], name, **fields)
-            case WriteSnapshot() | CheckSnapshot() | TrimLedger():
-                raise NotImplementedError
+            case _:
+                self._deeds.do(effect)
 
     def _wake_by(self, mono: float) -> None:
         self._wake_at = mono if self._wake_at is None else min(self._wake_at, mono)
-
-    def _project(self, effect: Project) -> None:
-        fleet = self._standing.fleet
-        self._projector.project(effect, fleet.ledger, fleet.seq)
 
     # offers.Watcher
 
@@ -359,4 +350,5 @@ class Life(Generic[S]):
         self._log.warning("append.unsettled", why=why)
 
 
-LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+def _waiting(source: Source[Arrival]) -> float:
+    return float(len(source))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
+
+from rackwright.bus.ports import Link
+from rackwright.core.fleet import Fleet
+from rackwright.host.standing import Standing
 
 DECISION_BUCKETS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
@@ -23,8 +27,8 @@ class Metrics:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"rackwright_{name}", text, labels, registry=registry)
 
-        self.process = Info("rackwright_service", "Which service this is", registry=registry)
-        self.process.info({"service": service, "copy": str(copy), "cell": cell})
+        this = gauge("service", "Which service this is", "service", "copy", "cell")
+        this.labels(service, str(copy), cell).set(1)
         self.ready = gauge("ready", "1 when it may decide")
         self.stopped_at = gauge("stopped_at", "Sequence at which the fold stopped; 0: it has not")
         self.revision = gauge("revision", "Ledger sequence that is folded")
@@ -64,6 +68,23 @@ class Metrics:
             registry=registry,
         )
 
+    def watch(self, standing: Standing, link: Link | None = None) -> None:
+        """Take what is known elsewhere from there, whenever somebody asks."""
+        self.ready.set_function(lambda: float(standing.ready))
+        self.stopped_at.set_function(lambda: float(standing.stopped_at or 0))
+        self.revision.set_function(lambda: float(standing.revision))
+        self.unanswered.set_function(lambda: float(len(standing.fleet.fresh_faults)))
+        self.snapshot_age.set_function(lambda: float(_since_snapshot(standing.fleet)))
+        self.copies.set_function(lambda: float(standing.copies[0] if standing.copies else 0))
+        if link is not None:
+            self.connected.set_function(lambda: float(link.connected))
+            self.reconnects.set_function(lambda: float(link.reconnects))
+            self.denied.set_function(lambda: float(link.denied))
+
     def page(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
+
+
+def _since_snapshot(fleet: Fleet) -> int:
+    return fleet.seq - max((seq for seq, _ in fleet.verified), default=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import structlog
@@ -34,10 +35,10 @@ SETTLED_S = 60.0  # a life that lasted so long was a good start
 
 
 class Runner(Generic[S]):
-    """Runs `machine` on `bus` as copy `ordinal` of its service.
+    """Runs `machine` on `bus`. `on_folded` hears each commit after it was folded.
 
-    Without presence it takes itself for the only copy; with it, pass `copies=None` and tell it by
-    `set_copies`. `on_folded` hears each commit after it was folded.
+    `standing` says which copy it is, and how many there are once that is known (`set_copies`);
+    without one it takes itself for the only copy.
     """
 
     def __init__(
@@ -46,11 +47,11 @@ class Runner(Generic[S]):
         hears: Hears,
         bus: Bus,
         *,
-        ordinal: int = 0,
+        standing: Standing | None = None,
         patience_s: float = STEP_S,
-        copies: tuple[int, int] | None = (1, 0),
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
+        archive: Path | None = None,
         mono: Clock = boottime,
         wall: Clock = time.time,
     ) -> None:
@@ -61,10 +62,10 @@ class Runner(Generic[S]):
         self._life: Life[S] | None = None
         self._listeners: list[Callable[[Step], None]] = []
         self.metrics = metrics or Metrics()
-        self.author = Author(CellName(bus.cell), machine.service, ordinal)
-        self.standing = Standing(
-            service=machine.service, ordinal=ordinal, cell=bus.cell, copies=copies
+        self.standing = standing or Standing(
+            service=machine.service, ordinal=0, cell=bus.cell, copies=(1, 0)
         )
+        self.author = Author(CellName(bus.cell), machine.service, self.standing.ordinal)
         self._around = Around(
             bus=bus,
             hears=hears,
@@ -75,6 +76,7 @@ class Runner(Generic[S]):
             clock=LedgerClock(mono=mono, wall=wall),
             mono=mono,
             patience_s=patience_s,
+            archive=archive,
             told=self._told,
         )
 

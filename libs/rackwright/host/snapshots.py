@@ -49,9 +49,9 @@ async def find(bus: Bus) -> list[Found]:
     return sorted(found, key=lambda one: (-one.seq, one.ledger))
 
 
-async def read(bus: Bus, found: Found) -> Fleet:
-    """The fleet of a snapshot. Raises BadSnapshot, BusAway."""
-    manifest = await _manifest(bus, found)
+async def read_bytes(bus: Bus, found: Found) -> tuple[SnapshotManifest, bytes]:
+    """The manifest of a snapshot and its bytes, whole. Raises BadSnapshot, BusAway."""
+    manifest = await read_manifest(bus, found)
     subjects = Subjects(CellName(bus.cell))
     parts = []
     for part in range(manifest.chunks):
@@ -64,16 +64,23 @@ async def read(bus: Bus, found: Found) -> Fleet:
         raise BadSnapshot(f"{len(data)} bytes, the manifest says {manifest.size}")
     if digest(data) != manifest.sha256:
         raise BadSnapshot("its SHA-256 is another than the manifest says")
+    return manifest, data
+
+
+async def read(bus: Bus, found: Found) -> Fleet:
+    """The fleet of a snapshot. Raises BadSnapshot, BusAway."""
+    manifest, data = await read_bytes(bus, found)
     try:
         fleet = load(data)
-    except ValueError as error:
+    except Unreadable as error:
         raise BadSnapshot(str(error)) from error
     if (fleet.seq, fleet.ledger, fleet.last_id) != (found.seq, found.ledger, manifest.last_id):
         raise BadSnapshot(f"holds ledger {fleet.ledger} at {fleet.seq}, after {fleet.last_id}")
     return fleet
 
 
-async def _manifest(bus: Bus, found: Found) -> SnapshotManifest:
+async def read_manifest(bus: Bus, found: Found) -> SnapshotManifest:
+    """What the manifest says. Raises BadSnapshot, BusAway."""
     stored = await bus.snapshots.read(found.subject)
     if stored is None:
         raise BadSnapshot("it has been removed")
@@ -119,3 +126,10 @@ async def write(bus: Bus, author: Author, fleet: Fleet, data: bytes, at: float) 
     await bus.snapshots.write(
         subjects.snapshot(fleet.ledger, fleet.seq, MANIFEST), encode(manifest)
     )
+
+
+async def remove(bus: Bus, found: Found) -> None:
+    """Remove a snapshot. Raises BusAway, BusDenied."""
+    subjects = Subjects(CellName(bus.cell))
+    everything = subjects.snapshot(found.ledger, found.seq, MANIFEST).removesuffix(MANIFEST) + ">"
+    await bus.snapshots.delete(everything)

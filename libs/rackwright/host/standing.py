@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
@@ -13,7 +14,8 @@ class Standing:
     """Shared by everything in the process that reports; only the runner and its life change it.
 
     `stopped_at` is the sequence the fold cannot pass, and `why` the reason, for people. `copies`
-    is how many copies are present and which of them this is; None: not known yet.
+    is how many copies are present and which of them this is; None: not known yet. `readied` is set
+    when it may decide for the first time.
     """
 
     service: str
@@ -26,6 +28,7 @@ class Standing:
     why: str = "starting"
     copies: tuple[int, int] | None = None
     cause: MessageId | None = None
+    readied: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def name(self) -> str:
@@ -40,6 +43,7 @@ class Standing:
     def set_ready(self) -> None:
         """It may decide."""
         self.ready, self.why = True, ""
+        self.readied.set()
 
     def set_waiting(self, why: str) -> None:
         """It may not decide."""

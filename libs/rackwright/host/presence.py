@@ -1,0 +1,178 @@
+"""Says that this copy is there, as every NATS tool can ask (`$SRV`, ADR-32), and counts the others.
+
+Copies that could not pass a ledger entry, or have not caught up, answer but do not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any, ClassVar, TypeVar
+
+import structlog
+
+from rackwright.bus.errors import BusAway
+from rackwright.bus.ports import Bus, Handler, Message
+from rackwright.host.clock import Clock
+from rackwright.host.standing import Standing
+from rackwright.wire.codec import Unreadable, read_json, to_json
+from rackwright.wire.message import LENIENT
+
+ASK_S = 1.0
+FIRST_S = 0.3
+GONE_S = 3.5
+RETRY_S = 0.5
+MAX_ANSWER = 16_384
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is read of a PING answer; NATS's own fields beside it are ignored."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
+
+    id: str
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """Another copy, when (`mono`) it last answered and whether it may decide."""
+
+    ordinal: int
+    mono: float
+    ready: bool
+
+
+def place_among(mine: int, others: list[int]) -> tuple[int, int]:
+    """How many copies are present and which of them copy `mine` is, counted from 0."""
+    present = sorted({mine, *others})
+    return len(present), present.index(mine)
+
+
+class Presence:
+    """One process of a service on `$SRV`. `inbox` is a subject that only it may hear."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        standing: Standing,
+        *,
+        inbox: str,
+        tell: Callable[[int, int], None],
+        mono: Clock,
+        counts: Callable[[], dict[str, float]] = dict,
+    ) -> None:
+        self._core = bus.core
+        self._standing = standing
+        self._tell = tell
+        self._mono = mono
+        self._counts = counts
+        self._log = structlog.get_logger()
+        self._name = f"rackwright-{standing.service}"
+        token = secrets.token_hex(4)
+        self._id = f"{standing.cell}-{standing.service}-{standing.ordinal}-{token}"
+        self._inbox = f"{inbox}.{token}"
+        self._started = datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z")
+        self._others: dict[str, Copy] = {}
+
+    async def run(self) -> None:
+        """Answer and ask until cancelled."""
+        async with AsyncExitStack() as closing:
+            for subject, say in self._endpoints().items():
+                responder = await self._patiently(partial(self._core.respond, subject, say))
+                closing.push_async_callback(responder.aclose)
+            answers = await self._patiently(partial(self._core.subscribe, self._inbox))
+            closing.push_async_callback(answers.aclose)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._ask())
+                while messages := await answers.batch():
+                    for message in messages:
+                        self._note(message)
+
+    async def _patiently(self, opening: Callable[[], Awaitable[T]]) -> T:
+        """What `opening` opens, once the bus is there."""
+        while True:
+            try:
+                return await opening()
+            except BusAway:
+                await asyncio.sleep(RETRY_S)
+
+    # Answering
+
+    def _endpoints(self) -> dict[str, Handler]:
+        found: dict[str, Handler] = {}
+        for verb, say in (("PING", self._ping), ("INFO", self._info), ("STATS", self._stats)):
+            for who in ("", f".{self._name}", f".{self._name}.{self._id}"):
+                found[f"$SRV.{verb}{who}"] = say
+        return found
+
+    def _identity(self, kind: str) -> dict[str, object]:
+        standing = self._standing
+        return {
+            "type": f"io.nats.micro.v1.{kind}_response",
+            "name": self._name,
+            "id": self._id,
+            "version": version("rackwright"),
+            "metadata": {
+                "cell": standing.cell,
+                "copy": str(standing.ordinal),
+                "ready": str(standing.ready).lower(),
+                "revision": str(standing.revision),
+                "stopped_at": "" if standing.stopped_at is None else str(standing.stopped_at),
+                "why": standing.why,
+            },
+        }
+
+    async def _ping(self, _: Message) -> bytes:
+        return to_json(self._identity("ping"))
+
+    async def _info(self, _: Message) -> bytes:
+        about = f"The {self._standing.service} of Rackwright"
+        return to_json({**self._identity("info"), "description": about, "endpoints": []})
+
+    async def _stats(self, _: Message) -> bytes:
+        more = {"started": self._started, "endpoints": [], "data": self._counts()}
+        return to_json({**self._identity("stats"), **more})
+
+    # Asking
+
+    async def _ask(self) -> None:
+        first = True
+        while True:
+            asked = await self._core.publish(f"$SRV.PING.{self._name}", b"", reply=self._inbox)
+            await asyncio.sleep(FIRST_S if first else ASK_S)
+            if asked or not first:
+                first = False
+                self._count()
+
+    def _note(self, message: Message) -> None:
+        try:
+            answer = read_json(Answer, message.data, MAX_ANSWER)
+        except Unreadable:
+            return
+        metadata = answer.metadata
+        ordinal = metadata.get("copy", "")
+        if answer.id == self._id or metadata.get("cell") != self._standing.cell:
+            return
+        if not ordinal.isdigit():
+            return
+        if int(ordinal) == self._standing.ordinal and answer.id not in self._others:
+            self._log.error("copy.ordinal_taken", ordinal=ordinal, by=answer.id)
+        ready = metadata.get("ready") == "true"
+        self._others[answer.id] = Copy(ordinal=int(ordinal), mono=self._mono(), ready=ready)
+
+    def _count(self) -> None:
+        since = self._mono() - GONE_S
+        self._others = {name: one for name, one in self._others.items() if one.mono >= since}
+        ready = [one.ordinal for one in self._others.values() if one.ready]
+        copies = place_among(self._standing.ordinal, ready)
+        if copies != self._standing.copies:
+            self._tell(*copies)
