@@ -7,10 +7,12 @@ heartbeats and deafens the node to echoes, as a cut cable would.
 import asyncio
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.node import NodeAgent
 from rackwright.agent.xid import parse_xid
 from rackwright.bus.errors import RequestFailed
@@ -25,6 +27,14 @@ class Target:
 
     agent: NodeAgent
     kernel_log: Path | None
+
+
+def targets(process: AgentProcess, configs: Iterable[NodeConfig]) -> dict[NodeId, Target]:
+    """All nodes of a process."""
+    return {
+        config.node: Target(agent=process.nodes[config.node], kernel_log=config.kernel_log)
+        for config in configs
+    }
 
 
 class Injector:

@@ -5,13 +5,14 @@ import select
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from rackwright.agent.records import DIRECTORY_VARIABLE, WorkerFiles, WorkerSpec, full_command
 
 SUPERVISE = Path(__file__).with_name("supervise.py")
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # nothing of the agent's, which may hold credentials
-SERVER_LIMIT_S = 2.0  # a server that does not answer is replaced
+SERVER_LIMIT_S = 5.0  # a server that does not answer is replaced
 
 
 def _write_words(path: Path, words: Iterable[str]) -> None:
@@ -76,38 +77,45 @@ def launch(files: WorkerFiles) -> int:
 class Launcher:
     """Starts supervisors through a server that forks them; without it, one by one.
 
-    One serves all nodes of an agent. The server is started when first needed, and goes when the
-    agent does.
+    One serves all nodes of an agent. The server goes when the agent does.
     """
 
     def __init__(self) -> None:
         self._pid = 0
         self._requests = -1
         self._answers = -1
+        self._start()
 
     def launch(self, files: WorkerFiles) -> int:
         """Start a supervisor, as `launch` does."""
         if not self._pid:
             self._start()
-        try:
+        with suppress(BrokenPipeError):  # the server was killed
             os.write(self._requests, os.fsencode(files.directory) + b"\0")
             if select.select([self._answers], [], [], SERVER_LIMIT_S)[0]:
                 answer = os.read(self._answers, 64)
                 if answer:
                     return int(answer)
-        except BrokenPipeError:
-            pass  # the server was killed
-        self.close()  # should it have forked all the same, one of the two finds the worker taken
-        return launch(files)
+        late = self.close()
+        return int(late) if late else launch(files)
 
-    def close(self) -> None:
-        """End the server; supervisors live on."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            os.close(self._requests)
-            os.close(self._answers)
-            self._pid = 0
+    def close(self) -> bytes:
+        """End the server; supervisors live on. Returns an answer that was still on its way.
+
+        The end of its answers comes when what it forked last has told its pid or died, so after it
+        nothing more is started.
+        """
+        if not self._pid:
+            return b""
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        self._pid = 0
+        os.close(self._requests)
+        late = b""
+        while data := os.read(self._answers, 64):
+            late += data
+        os.close(self._answers)
+        return late
 
     def _start(self) -> None:
         requests, self._requests = os.pipe()

@@ -31,10 +31,12 @@ class Output:
         self._half = max(1, log_bytes // 2)
         self._size = 0
         self._file = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._queue: _queue.SimpleQueue[tuple[str, bytes]] = _queue.SimpleQueue()
-        self._queued = 0  # counted by the main thread
-        self._written = 0  # counted by the writer
+        self._queue: _queue.SimpleQueue[bytes | None] = _queue.SimpleQueue()
+        self._records: list[bytes] = []
+        self._queued = 0  # bytes ever queued and dropped: counted by the main thread
         self._dropped = 0
+        self._written = 0  # bytes ever written, and the drops told: counted by the writer
+        self._told = 0
         self._idle = _thread.allocate_lock()
 
     def start(self) -> None:
@@ -55,22 +57,22 @@ class Output:
                 return True
             if not data:
                 return False
-            if self._queued - self._written > BACKLOG:
-                self._dropped += len(data)
-                continue
-            self._note_dropped()
-            self._put("log", data)
+            self._queue.put(data)
+            self._queued += len(data)
+            while self._queued - self._dropped - self._written > BACKLOG:
+                self._drop_oldest()
         return True
 
     def record(self, record: bytes) -> None:
-        """Replace the state file behind the output queued so far, and tell the agent."""
-        self._put("record", record)
+        """Replace the state file soon, and tell the agent."""
+        self._records.append(record)
+        self._queue.put(b"")
 
-    def finish(self) -> None:
-        """Wait until all that was queued is written."""
-        self._note_dropped()
-        self._put("end", b"")
+    def finish(self, record: bytes) -> None:
+        """Write all that was queued, then replace the state file and tell the agent."""
+        self._queue.put(None)
         self._idle.acquire()
+        self.write_record(record)
 
     def write_record(self, record: bytes) -> None:
         """Replace the state file now, and tell the agent if there is one."""
@@ -91,25 +93,24 @@ class Output:
             pass  # an agent that does not read: it looks again when the supervisor ends
         os.close(events)
 
-    def _put(self, kind: str, data: bytes) -> None:
-        self._queued += len(data)
-        self._queue.put((kind, data))
-
-    def _note_dropped(self) -> None:
-        if self._dropped:
-            self._put("log", b"\n[rackwright: %d bytes of output dropped]\n" % self._dropped)
-            self._dropped = 0
+    def _drop_oldest(self) -> None:
+        """The last words of a worker are worth more than its first."""
+        try:
+            self._dropped += len(self._queue.get_nowait() or b"")
+        except _queue.Empty:  # the writer was faster
+            return
 
     def _write_all(self) -> None:
-        while True:
-            kind, data = self._queue.get()
-            if kind == "log":
-                self._append(data)
-            elif kind == "record":
-                self.write_record(data)
-            else:
-                break
+        while (data := self._queue.get()) is not None:
+            while self._records:
+                self.write_record(self._records.pop(0))
+            if self._told != self._dropped:
+                gap, self._told = self._dropped - self._told, self._dropped
+                self._append(b"\n[rackwright: %d bytes of output dropped]\n" % gap)
+            self._append(data)
             self._written += len(data)
+        while self._records:
+            self.write_record(self._records.pop(0))
         self._idle.release()
 
     def _append(self, data: bytes) -> None:

@@ -140,9 +140,13 @@ class Supervisor:
         elif not self.lock_gpus():
             self.end("exited", "gpus busy", 0)
         else:
+            ready, grouped = os.pipe()
             self.leader = os.fork()
             if not self.leader:
-                self.become_worker()
+                self.become_worker(grouped)
+            os.close(grouped)
+            os.read(ready, 1)  # before that, its group could not be killed
+            os.close(ready)
             self.leader_started = processes.start_time(self.leader)
             self.group = self.leader
             self.output.start()
@@ -167,14 +171,18 @@ class Supervisor:
             os.close(fd)
         self.gpu_locks = []
 
-    def become_worker(self) -> None:
-        """In the child: turn into the command, or end as a shell would."""
+    def become_worker(self, grouped: int) -> None:
+        """In the child: turn into the command, or end as a shell would.
+
+        A word to `grouped` says that it has its own group and dies with the supervisor.
+        """
         code = CANNOT_RUN
         try:
             os.setsid()
             linux.die_with_parent(linux.SIGKILL)
             if os.getppid() != self.pid:  # the supervisor died before it could be noticed
                 os._exit(CANNOT_RUN)
+            os.write(grouped, b"+")
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(self.output.worker_end, 1)
             os.dup2(self.output.worker_end, 2)
@@ -290,8 +298,7 @@ class Supervisor:
             self.output.write_record(ended)
             return
         self.output.drain()
-        self.output.record(ended)
-        self.output.finish()
+        self.output.finish(ended)
         if self.spec["cgroup"]:
             try:
                 os.rmdir(self.spec["cgroup"])

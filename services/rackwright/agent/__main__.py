@@ -1,0 +1,84 @@
+"""`python -m rackwright.agent`: the agent of this node, or of a fleet of virtual ones."""
+
+import asyncio
+import signal
+import sys
+
+import structlog
+import uvloop
+
+from rackwright.agent.cgroups import writable_root
+from rackwright.agent.config import options, read_nodes
+from rackwright.agent.fleet import AgentProcess
+from rackwright.agent.inject import Injector, targets
+from rackwright.agent.refusals import NodeTaken
+from rackwright.bus.errors import BusAway, BusError
+from rackwright.bus.jetstream import connect
+from rackwright.bus.ports import Bus
+from rackwright.host import logs
+from rackwright.host.config import Settings, parse
+from rackwright.host.errors import BadSetting
+from rackwright.host.standing import Standing
+
+CONNECT_RETRY_S = 1.0
+log = structlog.get_logger()
+
+
+async def main(settings: Settings) -> int:
+    """Run until a signal; the exit status. Workers outlive it by their lease."""
+    standing = Standing(service=settings.service, ordinal=settings.copy, cell=settings.cell)
+    logs.set_up(standing, level=settings.log_level, style=settings.log_format)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        nodes = read_nodes(dict(settings.more), settings.state_dir)
+        bus = await _connected(settings, stop)
+        if bus is None:
+            return 0
+        process = AgentProcess(
+            bus,
+            nodes,
+            pretend=settings.more["pretend"],
+            hooks=settings.more["hooks"],
+            cgroups=writable_root(),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(process.run(standing.readied.set))
+            closed = tasks.create_task(_closed(bus))
+            if settings.more["inject"]:
+                await standing.readied.wait()
+                injector = tasks.create_task(Injector(bus, targets(process, nodes)).run())
+            await stop.wait()
+            running.cancel()
+            closed.cancel()
+            if settings.more["inject"]:
+                injector.cancel()
+        await bus.close()
+    except* (BusError, BadSetting, NodeTaken, OSError) as failed:
+        for error in failed.exceptions:
+            log.critical("agent.failed", why=str(error))
+        standing.why = "failed"
+    log.info("agent.stopped")
+    return 1 if standing.why == "failed" else 0
+
+
+async def _connected(settings: Settings, stop: asyncio.Event) -> Bus | None:
+    while not stop.is_set():
+        try:
+            return await connect(settings.connect_options(), settings.cell)
+        except BusAway as error:
+            log.warning("bus.awaited", why=str(error))
+        await asyncio.wait({asyncio.create_task(stop.wait())}, timeout=CONNECT_RETRY_S)
+    return None
+
+
+async def _closed(bus: Bus) -> None:
+    why = await bus.link.closed()
+    raise BusError(f"the bus connection is closed for good: {why}")
+
+
+if __name__ == "__main__":
+    found = parse("node-agent", None, options())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        sys.exit(runner.run(main(found)))

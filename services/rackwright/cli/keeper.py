@@ -1,0 +1,139 @@
+"""Keeps processes running: starts them, starts them again when they end, stops them in order."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+STABLE_S = 10.0
+STOP_S = 15.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One process to keep: `python -m <module> <arguments>` with more environment."""
+
+    name: str
+    module: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Kept:
+    """A program that is kept running. `starts` counts how often it was started."""
+
+    def __init__(self, program: Program, logs: Path) -> None:
+        self.program = program
+        self.starts = 0
+        self._log = logs / f"{program.name}.log"
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._held = asyncio.Event()
+        self._held.set()
+        self._running = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 while it does not run."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else 0
+
+    def start(self) -> None:
+        """Keep it from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    def hold(self) -> None:
+        """Do not start it again before `release`."""
+        self._held.clear()
+
+    def release(self) -> None:
+        """Start it again when it is down."""
+        self._held.set()
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
+        """Send it a signal, as an accident would; the process id that got it."""
+        pid = self.pid
+        if pid:
+            self._running.clear()
+            os.kill(pid, how)
+        return pid
+
+    async def running(self) -> int:
+        """Wait until it runs; its process id."""
+        await self._running.wait()
+        return self.pid
+
+    async def stop(self) -> None:
+        """End it for good: SIGTERM, and SIGKILL when that takes too long."""
+        if self._task is None:
+            return
+        process = self._process
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _keep(self) -> None:
+        pause = FIRST_PAUSE_S
+        while True:
+            await self._held.wait()
+            began = time.monotonic()
+            self._process = await self._spawn()
+            self.starts += 1
+            self._running.set()
+            status = await self._process.wait()
+            self._running.clear()
+            lived = time.monotonic() - began
+            pause = FIRST_PAUSE_S if lived > STABLE_S else min(LONGEST_PAUSE_S, pause * 2)
+            log.warning(
+                "process.ended", name=self.program.name, status=status, again_in_s=round(pause, 1)
+            )
+            await asyncio.sleep(pause)
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        file = self._open_log()
+        try:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                self.program.module,
+                *self.program.arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env={**_clean(os.environ), **self.program.environment},
+                start_new_session=True,
+            )
+        finally:
+            os.close(file)
+
+    def _open_log(self) -> int:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """Our own settings do not leak from one process into another."""
+    return {key: value for key, value in environment.items() if not key.startswith("RACKWRIGHT_")}
+
+
+async def stop_all(kept: Sequence[Kept]) -> None:
+    """Stop them side by side."""
+    await asyncio.gather(*(one.stop() for one in kept))

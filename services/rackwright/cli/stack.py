@@ -1,0 +1,264 @@
+"""A whole cell on this machine: nats-server, every service as a process, a fleet of agents."""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from rackwright.agent.config import FleetNode, write_fleet
+from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
+from rackwright.bus.jetstream import JetStreamBus, connect
+from rackwright.bus.options import ConnectOptions
+from rackwright.cli.credentials import ADMIN, AGENT, Context, Credentials
+from rackwright.cli.keeper import Kept, Program, stop_all
+from rackwright.cli.watcher import Watched, watch
+from rackwright.core.fleet import Fleet
+from rackwright.host.create import create_ledger
+from rackwright.wire.codec import encode
+from rackwright.wire.ids import CellName, MessageId, Owner
+from rackwright.wire.message import Envelope
+from rackwright.wire.nodes import RackSpec
+from rackwright.wire.policy import Policy
+from rackwright.wire.subjects import Subjects
+from rackwright.wire.wishes import DefineRacks
+
+SERVICES = (
+    "placer",
+    "health-monitor",
+    "spare-manager",
+    "defragmenter",
+    "dispatcher",
+    "gateway",
+)
+RACKS_A_WISH = 16
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """What to start. `solo` nodes have an agent process of their own, the others share one a rack
+    group of `agent_racks` racks. `pretend`: workers are no processes."""
+
+    state_dir: Path
+    racks: tuple[RackSpec, ...]
+    cell: str = "main"
+    policy: Policy = Policy()
+    owner: str = "operator"
+    owners: tuple[str, ...] = ()
+    nats_port: int = -1
+    http_port: int = 0
+    copies: dict[str, int] = field(default_factory=dict)
+    pretend: bool = False
+    agents: int = 1
+    solo: frozenset[str] = frozenset()
+    log_level: str = "info"
+    trace_dir: Path | None = None
+
+
+class Stack:
+    """Starts and stops a cell; a context manager. Raises what the bus raises."""
+
+    def __init__(self, options: StackOptions) -> None:
+        self.options = options
+        self.credentials = Credentials(root=options.state_dir / "credentials")
+        self._agents = self._agent_groups()
+        self.server = EmbeddedServer(
+            EmbeddedOptions(
+                data_dir=options.state_dir / "nats",
+                port=options.nats_port,
+                users=self.credentials.users(
+                    options.cell,
+                    {**options.copies, AGENT: len(self._agents)},
+                    (options.owner, *options.owners),
+                ),
+                adopt=True,
+            )
+        )
+        self.kept: dict[str, Kept] = {}
+        self._ports: dict[str, int] = {}
+
+    async def start(self) -> None:
+        """Start all of it, in order; what is there already is kept."""
+        self.options.state_dir.mkdir(parents=True, exist_ok=True)
+        await self.server.start()
+        admin = await self.connect(ADMIN)
+        try:
+            await admin.ensure()
+            await create_ledger(admin, self.options.policy)
+            await self._define(admin)
+        finally:
+            await admin.close()
+        self.context.save(self.options.state_dir)
+        for program in (*self._services(), *self._agent_programs()):
+            kept = Kept(program, self.options.state_dir / "logs")
+            self.kept[program.name] = kept
+            kept.start()
+
+    @property
+    def context(self) -> Context:
+        """How commands find this cell."""
+        return Context(
+            nats=self.server.url,
+            cell=self.options.cell,
+            user=self.options.owner,
+            password_file=str(self.credentials.password_file(self.options.owner)),
+            http=f"http://127.0.0.1:{self._port('gateway-0')}",
+        )
+
+    async def connect(self, user: str) -> JetStreamBus:
+        """A connection as one of the cell's users."""
+        options = ConnectOptions(
+            servers=(self.server.url,),
+            identity=user,
+            user=user,
+            password=self.credentials.password(user),
+        )
+        return await connect(options, self.options.cell)
+
+    async def ready(self, watched: Watched) -> Fleet:
+        """Wait until every service may decide and every node has joined; the fleet then."""
+        await asyncio.gather(*(self._answers(name) for name in self._service_names()))
+        return await watched.until(_all_joined)
+
+    async def stop(self) -> None:
+        """Stop agents and services, then the server. Workers end by their lease."""
+        await stop_all([kept for name, kept in self.kept.items() if name.startswith(AGENT)])
+        await stop_all([kept for name, kept in self.kept.items() if not name.startswith(AGENT)])
+        await self.server.stop()
+
+    async def __aenter__(self) -> "Stack":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def watching(self) -> AbstractAsyncContextManager[Watched]:
+        """A fold of the ledger in this process, as the administrator sees it."""
+        return watch(self.connect, ADMIN)
+
+    def _service_names(self) -> list[str]:
+        copies = self.options.copies
+        return [f"{name}-{copy}" for name in SERVICES for copy in range(copies.get(name, 1))]
+
+    def _services(self) -> Iterable[Program]:
+        for name in self._service_names():
+            service, _, copy = name.rpartition("-")
+            yield Program(
+                name=name,
+                module=f"rackwright.{service.replace('-', '_')}",
+                arguments=("--copy", copy, *self._common(name), "--http-port", self._port(name)),
+            )
+
+    def _common(self, name: str) -> tuple[str, ...]:
+        options = self.options
+        traces: tuple[str, ...] = ()
+        if options.trace_dir is not None:
+            traces = ("--trace-file", str(options.trace_dir / f"{name}.jsonl"))
+        return (
+            *("--nats", self.server.url),
+            *("--cell", options.cell),
+            *("--user", name),
+            *("--password-file", str(self.credentials.password_file(name))),
+            *("--log-level", options.log_level),
+            *("--state-dir", str(options.state_dir / name)),
+            *traces,
+        )
+
+    def _port(self, name: str) -> str:
+        if name not in self._ports:
+            wanted = self.options.http_port if name == "gateway-0" else 0
+            self._ports[name] = wanted or _free_port()
+        return str(self._ports[name])
+
+    def _agent_groups(self) -> list[list[FleetNode]]:
+        """Nodes by agent process: the solo ones first, then racks dealt out to `agents`."""
+        solo: list[list[FleetNode]] = []
+        shared: list[list[FleetNode]] = [[] for _ in range(max(1, self.options.agents))]
+        for turn, rack in enumerate(self.options.racks):
+            for node in rack.nodes:
+                one = FleetNode(node=node, rack=rack.rack, gpus=rack.gpus_per_node)
+                if node in self.options.solo:
+                    solo.append([one])
+                else:
+                    shared[turn % len(shared)].append(one)
+        return [group for group in (*solo, *shared) if group]
+
+    def _agent_programs(self) -> Iterable[Program]:
+        state = self.options.state_dir
+        for copy, group in enumerate(self._agents):
+            name = f"{AGENT}-{copy}"
+            fleet = state / f"{name}.fleet.json"
+            write_fleet(fleet, group)
+            more = ("--pretend",) if self.options.pretend else ()
+            common = [*self._common(name)]
+            common[common.index("--state-dir") + 1] = str(state)
+            yield Program(
+                name=name,
+                module="rackwright.agent",
+                arguments=("--copy", str(copy), *common, "--fleet", str(fleet), "--inject", *more),
+            )
+
+    def agent_of(self, node: str) -> Kept:
+        """The agent process that hosts a node. Raises KeyError."""
+        for copy, group in enumerate(self._agents):
+            if any(one.node == node for one in group):
+                return self.kept[f"{AGENT}-{copy}"]
+        raise KeyError(node)
+
+    async def _define(self, admin: JetStreamBus) -> None:
+        """Wish the racks; those that are known already are refused and that is all."""
+        subjects = Subjects(CellName(self.options.cell))
+        racks = self.options.racks
+        for start in range(0, len(racks), RACKS_A_WISH):
+            part = racks[start : start + RACKS_A_WISH]
+            wish = Envelope(
+                id=MessageId(f"define-{start}"),
+                type=DefineRacks.TYPE,
+                v=1,
+                at=0.0,
+                source="up",
+                cell=CellName(self.options.cell),
+                body=DefineRacks(racks=part),
+            )
+            subject = subjects.wish(Owner(self.options.owner), DefineRacks.TYPE)
+            await admin.wishes.publish(subject, encode(wish))
+
+    async def _answers(self, name: str) -> None:
+        """Wait until a service says on its own port that it is ready."""
+        port = int(self._port(name))
+        while not await _is_ready(port):  # noqa: ASYNC110 - another process has no event of ours
+            await asyncio.sleep(0.05)
+
+
+async def _is_ready(port: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
+        line = await reader.readline()
+    except OSError:
+        return False
+    finally:
+        writer.close()
+    return b" 200 " in line
+
+
+def _all_joined(fleet: Fleet) -> bool:
+    if not fleet.racks:
+        return False
+    return all(node.session for rack in fleet.racks.values() for node in rack.nodes)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
