@@ -65,6 +65,7 @@ class Connection:
         self._refused_login: asyncio.Future[str] = self._loop.create_future()
         self._denied = 0
         self._reconnects = 0
+        self._dialled = False
         self._opened = False
         self._last_error = ""
         self._stuck_since: float | None = None
@@ -103,6 +104,7 @@ class Connection:
         if o.nkey_seed_file is not None:
             _need_nkeys()
         context = o.tls()
+        self._dialled = True
         await self._nc.connect(
             servers=list(o.servers),
             name=o.identity,
@@ -342,6 +344,8 @@ class Connection:
         for dependent in list(self._dependents):
             await dependent.aclose()
         self._set_closed("closed here")
+        if not self._dialled:
+            return
         try:
             async with asyncio.timeout(CLOSE_S):
                 if self.connected:

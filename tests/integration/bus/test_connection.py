@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from rackwright.bus.errors import (
     BusAway,
     BusClosed,
     JetStreamDisabled,
+    MissingExtra,
     ServerTooOld,
     StreamDiffers,
     StreamMissing,
@@ -119,6 +122,15 @@ def test_an_identity_that_could_reach_into_other_inboxes_is_refused() -> None:
             options("nats://127.0.0.1:1", identity)
 
 
+async def test_a_seed_file_without_the_package_for_it_says_so(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with_seed = replace(options(server.url), nkey_seed_file=tmp_path / "seed")
+    with pytest.raises(MissingExtra, match="nkeys"):
+        await connect(with_seed, "lab")
+
+
 # Under way
 
 
@@ -193,7 +205,10 @@ async def test_consumers_do_not_pile_up(bus: JetStreamBus) -> None:
     assert not (await bus.api.call(f"CONSUMER.NAMES.{name}"))["consumers"]
 
 
-async def test_a_slow_reader_gets_everything_in_order(bus: JetStreamBus) -> None:
+async def test_a_slow_reader_gets_everything_in_order(
+    server: EmbeddedServer, bus: JetStreamBus
+) -> None:
+    other = await connect(options(server.url, "other"), "lab")
     count = 30_000  # more than one flow-control window and more than the feed's high mark
     subject = "rackwright.lab.signal.00.r1.n"
     for n in range(count):
@@ -204,10 +219,11 @@ async def test_a_slow_reader_gets_everything_in_order(bus: JetStreamBus) -> None
     async with bus.signals.follow(0.0) as feed, asyncio.timeout(120):
         await anext(feed)
         while feed.buffered < 16_000:
-            await bus.link.flush()  # let it run into its limit, then read on
+            await other.link.flush()  # let it run into its limit, then read on
         while len(seen) < count - 1:
             seen += [item.seq for item in await feed.batch(100) if hasattr(item, "seq")]
     assert seen == list(range(2, count + 1))
+    await other.close()
 
 
 async def test_a_request_in_flight_when_the_connection_breaks_is_answered_at_once(
