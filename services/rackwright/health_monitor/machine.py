@@ -18,7 +18,7 @@ from rackwright.core.machine import (
     WishSkipped,
 )
 from rackwright.core.policy.health import missing_gpus
-from rackwright.core.policy.leases import declare_after, tick_after
+from rackwright.core.policy.leases import declare_after, may_echo, tick_after
 from rackwright.core.racks import Node, Rack
 from rackwright.health_monitor import blame, orders, returns, rounds, silence
 from rackwright.health_monitor.state import State
@@ -96,7 +96,7 @@ def _heard(state: State, fleet: Fleet, event: Heard) -> list[Effect]:
     node = fleet.racks[place.rack].nodes[place.node]
     if node.session != event.session or not state.owns(event.rack):
         return []
-    if node.suspected:
+    if not may_echo(node, event.session):
         state.returned[event.node] = event.mono
         return []
     state.beats.hear(event.node, event.mono)
