@@ -12,6 +12,7 @@ import os
 CHUNK = 65_536
 BACKLOG = 4 * 1024 * 1024  # bytes waiting for the disk; beyond it output is dropped and counted
 PIPE_BYTES = 1024 * 1024
+FLUSH_S = 1.0  # for the last words to reach the disk
 READS = 20  # more than a full pipe
 
 
@@ -69,13 +70,23 @@ class Output:
         self._queue.put(b"")
 
     def finish(self, record: bytes) -> None:
-        """Write all that was queued, then replace the state file and tell the agent."""
+        """Write all that was queued, then replace the state file and tell the agent.
+
+        Where the disk hangs the agent is told all the same: others wait for this end.
+        """
         self._queue.put(None)
-        self._idle.acquire()
-        self.write_record(record)
+        if self._idle.acquire(timeout=FLUSH_S):
+            self.write_record(record)
+        else:
+            self._tell(record)
+            self._replace(record)
 
     def write_record(self, record: bytes) -> None:
-        """Replace the state file now, and tell the agent if there is one."""
+        """Replace the state file now, and tell the agent."""
+        self._replace(record)
+        self._tell(record)
+
+    def _replace(self, record: bytes) -> None:
         try:
             scratch = os.open(self._state + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.write(scratch, record)
@@ -83,6 +94,8 @@ class Output:
             os.replace(self._state + ".new", self._state)
         except OSError as error:  # a full disk: the agent still hears it
             os.write(2, f"state not written: {error}\n".encode())
+
+    def _tell(self, record: bytes) -> None:
         try:
             events = os.open(self._events, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # no agent: the next one reads the state file

@@ -12,7 +12,7 @@ from rackwright.agent.launch import Launcher
 from rackwright.agent.records import WorkerRecord, WorkerSpec
 from rackwright.agent.workers import WorkerStore
 
-PATIENCE_S = 30.0  # a limit for what never comes, not a measure of speed
+PATIENCE_S = 120.0  # a limit for what never comes, not a measure of speed
 SECOND_NS = 1_000_000_000
 
 
