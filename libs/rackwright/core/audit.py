@@ -12,7 +12,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding
 from rackwright.core.invariants import broken
 from rackwright.core.jobs import ASSIGNED, Job, JobState
-from rackwright.wire.entries.job import JobCancelled, JobQueued, JobRejected
+from rackwright.wire.entries.job import JobQueued
 from rackwright.wire.entries.slice import (
     DefragPlanned,
     SliceMoved,
@@ -95,28 +95,32 @@ class Audit:
             if key in self.wishes:
                 yield f"wish {entry.wish} is answered twice"
             self.wishes.add(key)
-        match entry:
-            case JobQueued(job=name):
-                if name in self.queued:
-                    yield f"{name}: is queued twice as new"
-                self.queued.add(name)
-            case JobRejected() | JobCancelled():
-                return
-            case SliceSwapped():
-                yield from _evictions(before, entry.evicted)
-                yield from _swap(before, after, entry)
-            case SliceMoved():
-                yield from _evictions(before, entry.evicted)
-                yield from _others_unchanged(before, after, entry.job, entry.index, None)
+        if isinstance(entry, JobQueued):
+            if entry.job in self.queued:
+                yield f"{entry.job}: is queued twice as new"
+            self.queued.add(entry.job)
+        yield from _recovery(before, after, entry)
+
+
+def _recovery(before: Fleet, after: Fleet, entry: Entry) -> Iterator[str]:
+    match entry:
+        case SliceSwapped():
+            yield from _evictions(before, entry.evicted)
+            yield from _swap(before, after, entry)
+        case SliceMoved():
+            yield from _evictions(before, entry.evicted)
+            yield from _others_unchanged(before, after, entry.job, entry.index, None)
+            yield from _budget(before, after, entry.job)
+        case SliceRestarted():
+            changed = set(entry.ranks)
+            yield from _others_unchanged(before, after, entry.job, entry.index, changed)
+            if not entry.charge:
                 yield from _budget(before, after, entry.job)
-            case SliceRestarted():
-                changed = set(entry.ranks)
-                yield from _others_unchanged(before, after, entry.job, entry.index, changed)
-                if not entry.charge:
-                    yield from _budget(before, after, entry.job)
-            case DefragPlanned():
-                yield from _evictions(before, [victim.job for victim in entry.victims])
-                yield from _homes(after, entry)
+        case DefragPlanned():
+            yield from _evictions(before, [victim.job for victim in entry.victims])
+            yield from _homes(after, entry)
+        case _:
+            pass
 
 
 def _answerer(entry: Entry) -> str:
@@ -154,8 +158,8 @@ def _others_unchanged(
 ) -> Iterator[str]:
     """Ranks outside the slice, and in it those not in `changed` (None: all), keep their worker.
 
-    A commit may hold several entries of one job, so a rank may also have changed by another one of
-    them: only ranks whose incarnation is older than the job's membership before are compared.
+    A commit that holds several entries of one job raised its membership by more than one; then the
+    ranks of each cannot be told apart here, and legality has looked at every entry by itself.
     """
     pair = _pair(before, after, name)
     if pair is None:
