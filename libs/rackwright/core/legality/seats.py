@@ -59,11 +59,16 @@ def evictable(fleet: Fleet, name: JobId) -> str | None:
 
 
 def node_takes(node: Node, need: Fitness) -> str | None:
-    """Is this node in service and fit enough?"""
+    """May this node have new work: in service, not cordoned, and fit enough?"""
+    return f"node {node.name} is cordoned" if node.cordoned else node_keeps(node, need)
+
+
+def node_keeps(node: Node, need: Fitness) -> str | None:
+    """May work that has this node start on it again? A cordon is about new work, a drain is not."""
     if node.session is None:
         return f"node {node.name} has no session"
-    if node.suspected or node.cordoned:
-        return f"node {node.name} is {'suspected' if node.suspected else 'cordoned'}"
+    if node.suspected or node.draining:
+        return f"node {node.name} is {'suspected' if node.suspected else 'drained'}"
     if FITNESS_ORDER[node.fitness] < FITNESS_ORDER[need]:
         return f"node {node.name} is fit for {node.fitness}, {need} is needed"
     return None

@@ -11,6 +11,7 @@ from rackwright.core.legality.seats import (
     freed_by,
     live,
     next_membership,
+    node_keeps,
     node_takes,
     seats,
     taken_with,
@@ -141,7 +142,7 @@ def _restarted(fleet: Fleet, entry: SliceRestarted) -> str | None:
             return f"rank {rank} is not of slice {part.index}"
         if rank not in ended:
             return f"rank {rank} has not lost its process"
-        problem = node_takes(fleet.node_at(part.rack, part.nodes[here]), need)
+        problem = node_keeps(fleet.node_at(part.rack, part.nodes[here]), need)
         if problem is not None:
             return problem
     return None
