@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+CANCEL_AGAIN_S = 0.5
+
 
 class Crew:
     """Runs tasks until `aclose`. `changed` is called when one of them fails."""
@@ -38,8 +40,9 @@ class Crew:
 
     async def aclose(self) -> None:
         """Cancel all and wait until they have ended."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        tasks = set(self._tasks)
+        while tasks:
+            for task in tasks:
+                task.cancel()
+            # asyncio.wait_for of Python 3.11 loses a cancellation that meets its result: ask again.
+            _, tasks = await asyncio.wait(tasks, timeout=CANCEL_AGAIN_S)

@@ -53,7 +53,7 @@ class Deeds:
         self._log: Any = structlog.get_logger()
         self._held: list[Project] = []
         self._echoes = Echoes(bus, author, now)
-        self._projector = Projector(bus, author, crew, metrics, now)
+        self._projector = Projector(bus, author, crew, metrics, now=now, wake=wake)
         self._archivist = Archivist(bus, author, crew, self.done, now, archive)
         crew.start(self._echoes.run(), "echoes")
 

@@ -44,6 +44,7 @@ from rackwright.host.reading import Arrival
 from rackwright.host.sources import Source
 from rackwright.host.standing import Standing
 from rackwright.host.telemetry import Tracing
+from rackwright.host.witness import Witness
 from rackwright.wire.subjects import Subjects
 
 S = TypeVar("S")
@@ -113,6 +114,7 @@ class Life(Generic[S]):
             wake=self._wake.set,
             archive=around.archive,
         )
+        self._witness = Witness(around.mono)
         self._sources = [*self._hearing.sources, self._deeds.done]
         metrics.fold_waiting.set_function(lambda: float(len(self._ledger)))
         for source in self._sources:
@@ -168,7 +170,9 @@ class Life(Generic[S]):
             self._wake.clear()
             await asyncio.sleep(0)
             return
-        due = [self._wake_at, self._stop_by, *(s.next_due() for s in self._sources)]
+        due = [self._stop_by, *(source.next_due() for source in self._sources)]
+        if self._turns_allowed():
+            due.append(self._wake_at)
         until = min((at for at in due if at is not None), default=None)
         wait = None if until is None else max(0.0, until - self._around.mono())
         try:
@@ -201,6 +205,8 @@ class Life(Generic[S]):
             self._offers.folded(stored.seq, commit.id, commit.source)
             self._patience.heard(commit.source)
             self._around.told(step)
+            if (verified := self._witness.folded(step)) is not None:
+                self._crew.start(self._witness.compare(*verified), "witness")
             self._handle(
                 Folded(
                     now=self._around.clock.now(mono, fleet.time),
@@ -252,12 +258,15 @@ class Life(Generic[S]):
     # Turns and offers
 
     def _may_turn(self) -> bool:
-        if not self._standing.ready or self._standing.stopping:
-            return False
-        if len(self._ledger) or not self._offers.idle:
+        if not self._turns_allowed():
             return False
         due = self._wake_at is not None and self._around.mono() >= self._wake_at
         return self._changed or due
+
+    def _turns_allowed(self) -> bool:
+        if not self._standing.ready or self._standing.stopping:
+            return False
+        return self._offers.idle and not len(self._ledger)
 
     def _turn(self) -> None:
         mono = self._around.mono()

@@ -54,18 +54,28 @@ class There:
 class Projector:
     """Writes what the machine wants projected; of several wishes for a key only the newest.
 
+    `wake` is called whenever one is written.
+
     A copy that has betters waits before it writes and then mostly finds their newer value; when it
     does not, they are silent and it waits no longer until it meets their values again.
     """
 
     def __init__(
-        self, bus: Bus, author: Author, crew: Crew, metrics: Metrics, now: Callable[[], float]
+        self,
+        bus: Bus,
+        author: Author,
+        crew: Crew,
+        metrics: Metrics,
+        *,
+        now: Callable[[], float],
+        wake: Callable[[], None],
     ) -> None:
         self._buckets: dict[str, Projection] = {"assign": bus.assign, "jobs": bus.jobs}
         self._author = author
         self._crew = crew
         self._metrics = metrics
         self._now = now
+        self._wake = wake
         self._log = structlog.get_logger()
         self._wanted: dict[tuple[str, str], Wanted] = {}
         self._busy: set[tuple[str, str]] = set()
@@ -96,6 +106,7 @@ class Projector:
                     await self._settle(key, wanted)
         finally:
             self._busy.discard(key)
+            self._wake()
 
     async def _settle(self, key: tuple[str, str], wanted: Wanted) -> None:
         """Write until it is in, or a newer one is."""

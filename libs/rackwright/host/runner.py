@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -79,6 +80,13 @@ class Runner(Generic[S]):
             archive=archive,
             told=self._told,
         )
+
+        bus.link.on_disconnect(partial(self._connected, False))
+        bus.link.on_reconnect(partial(self._connected, True))
+
+    def _connected(self, now: bool) -> None:
+        self.standing.connected = now
+        self._log.log(20 if now else 30, "bus.back" if now else "bus.lost")
 
     @property
     def state(self) -> S | None:

@@ -23,6 +23,7 @@ class Standing:
     cell: str
     fleet: Fleet = field(default_factory=Fleet)
     ready: bool = False
+    connected: bool = True
     stopping: bool = False
     stopped_at: int | None = None
     why: str = "starting"
@@ -34,6 +35,11 @@ class Standing:
     def name(self) -> str:
         """The source of this process's commits."""
         return f"{self.service}/{self.ordinal}"
+
+    @property
+    def serving(self) -> bool:
+        """May it decide, and can it be heard?"""
+        return self.ready and self.connected
 
     @property
     def revision(self) -> int:

@@ -50,17 +50,17 @@ class Web:
             "service": standing.service,
             "copy": standing.ordinal,
             "cell": standing.cell,
-            "ready": standing.ready,
+            "ready": standing.serving,
             "revision": standing.revision,
             "stopped_at": standing.stopped_at,
-            "why": standing.why,
+            "why": standing.why if standing.connected else "the bus is away",
         }
 
     async def _health(self, _: web.Request) -> web.Response:
         return self._answer(200)
 
     async def _ready(self, _: web.Request) -> web.Response:
-        return self._answer(200 if self._standing.ready else 503)
+        return self._answer(200 if self._standing.serving else 503)
 
     def _answer(self, status: int) -> web.Response:
         body = to_json(self._report())

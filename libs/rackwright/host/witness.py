@@ -1,0 +1,54 @@
+"""Compares this process's own fold with what two copies of the dispatcher agreed on (P1.8).
+
+It finds every way in which two processes can fold differently: a version, a bug, bad memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import structlog
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.snapshot import dump
+from rackwright.host.clock import Clock
+from rackwright.host.errors import Stopped
+from rackwright.host.follower import Step
+from rackwright.host.snapshots import digest
+from rackwright.wire.entries.cell import SnapshotVerified
+
+KEPT = 2048  # fleets share almost everything, so that many cost some ten megabytes
+EVERY_S = 600.0  # writing down a large fleet takes this process a tenth of a second
+
+
+class Witness:
+    """Remembers the last fleets, and looks at one of them now and then."""
+
+    def __init__(self, mono: Clock) -> None:
+        self._mono = mono
+        self._log = structlog.get_logger()
+        self._fleets: deque[Fleet] = deque(maxlen=KEPT)
+        self._next = mono()
+
+    def folded(self, step: Step) -> tuple[Fleet, SnapshotVerified] | None:
+        """Remember; returns what is to be compared now, if something is."""
+        self._fleets.append(step.folding.fleet)
+        if step.commit.type != SnapshotVerified.TYPE or step.folding.void:
+            return None
+        entry = step.commit.entries[-1]
+        if not isinstance(entry, SnapshotVerified) or self._mono() < self._next:
+            return None
+        place = entry.seq - self._fleets[0].seq
+        if not 0 <= place < len(self._fleets):
+            return None
+        self._next = self._mono() + EVERY_S
+        return self._fleets[place], entry
+
+    async def compare(self, fleet: Fleet, entry: SnapshotVerified) -> None:
+        """Raises Stopped if this process folded to another state than was agreed on."""
+        mine = digest(await asyncio.to_thread(dump, fleet))
+        if mine != entry.sha256:
+            why = f"this fold has diverged: {mine} at {entry.seq}, verified is {entry.sha256}"
+            raise Stopped(entry.seq, why)
+        self._log.info("fold.verified", seq=entry.seq)
