@@ -26,6 +26,7 @@ from rackwright.core.machine import (
 from rackwright.core.racks import Node
 from rackwright.health_monitor.machine import HealthMonitor
 from rackwright.health_monitor.state import State
+from rackwright.wire.codec import decode_commit, seal
 from rackwright.wire.ids import CellName, MessageId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.message import Body, Commit, Entry
 from rackwright.wire.nodes import Hardware
@@ -184,6 +185,7 @@ class Bench:
             wishes_to=offer.wishes_to,
             entries=offer.entries,
         )
+        assert decode_commit(kind.TYPE, seal(commit)) == commit, "what is offered can be written"
         folding = fold(fleet, fleet.seq + 1, self.now, commit)
         self.cell.fleet = folding.fleet
         check(folding.fleet)
