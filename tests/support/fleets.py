@@ -13,6 +13,7 @@ from rackwright.core.racks import Rack
 from rackwright.wire.entries.cell import LedgerCreated, LedgerTicked
 from rackwright.wire.entries.job import JobPlaced, JobQueued, JobStarted, SlicePlacement
 from rackwright.wire.entries.node import (
+    NodeCleared,
     NodeFailed,
     NodeJoined,
     NodeRecovered,
@@ -142,6 +143,19 @@ class Cell:
         failed = NodeFailed(node=NodeId(node), of=last, session=session, fenced=True, reason=why)
         self.add(failed)
 
+    def suspect(self, node: str, code: str = "silence") -> None:
+        """The lease of the node is recalled."""
+        known = self.fleet.node(NodeId(node))
+        session = known.session or SessionId("none")
+        why = Reason(code=code)
+        self.add(NodeSuspected(node=known.name, of=known.last, session=session, reason=why))
+
+    def clear(self, node: str) -> None:
+        """The node was heard again in time."""
+        known = self.fleet.node(NodeId(node))
+        session = known.session or SessionId("none")
+        self.add(NodeCleared(node=known.name, of=known.last, session=session))
+
     def unfit(self, node: str, fitness: Fitness = Fitness.NONE, code: str = "xid.79") -> None:
         """The node is good for less."""
         last = self.fleet.node(NodeId(node)).last
@@ -205,6 +219,24 @@ class Cell:
             index=0, first_rank=0, rack=RackId(rack), nodes=mask, gpus=gpus, lent=lent
         )
         self.place(job, (one,))
+        if start:
+            self.start(job)
+        return self.job(job)
+
+    def spread(
+        self, job: str, parts: list[tuple[str, Iterable[int]]], *, start: bool = True, **spec: Any
+    ) -> Job:
+        """A job of several slices, each on these places of a rack, running."""
+        slices: list[SlicePlacement] = []
+        rank = 0
+        for rack, places in parts:
+            mask = sum(1 << place for place in places)
+            slices.append(
+                SlicePlacement(index=len(slices), first_rank=rank, rack=RackId(rack), nodes=mask)
+            )
+            rank += mask.bit_count()
+        self.queue(job, JobSpec(**({"name": job, "nodes": rank} | spec)))
+        self.place(job, tuple(slices))
         if start:
             self.start(job)
         return self.job(job)

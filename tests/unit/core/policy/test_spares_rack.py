@@ -1,0 +1,614 @@
+"""Recovery inside the rack: restart in place, free spares, lent spares, tenants."""
+
+from typing import Any
+
+import pytest
+
+from rackwright.core.fold import apply
+from rackwright.core.invariants import check
+from rackwright.core.legality import illegal
+from rackwright.core.policy.spares import recover
+from rackwright.wire.entries.job import JobFinishing, WorkerFailed
+from rackwright.wire.entries.node import NodeCordoned, RackDegraded, RackHeld, RackIsolated
+from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceRestarted, SliceSwapped
+from rackwright.wire.ids import JobId, NodeId, Owner, RackId
+from rackwright.wire.jobs import Checkpoint, JobClass
+from rackwright.wire.message import Entry
+from rackwright.wire.nodes import Fitness, RackFitness
+from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason, Rung
+from tests.support.fleets import Cell, cell, hardware
+
+YOUNG = 900.0  # seconds after which work may be evicted
+
+
+def decided(made: Cell, job: str = "a") -> list[Entry]:
+    """What recovery decides; every entry must be legal and leave a sound fleet."""
+    fleet = made.fleet
+    entries = recover(fleet, made.job(job), fleet.time)
+    for entry in entries:
+        assert illegal(fleet, entry) is None
+        fleet = apply(fleet, entry)
+        check(fleet)
+    return entries
+
+
+def swap(entry: Entry) -> list[tuple[int, int, int]]:
+    """Ranks with their old and new places."""
+    assert isinstance(entry, SliceSwapped)
+    return [(one.rank, one.old, one.new) for one in entry.swaps]
+
+
+def rungs(entry: Any) -> list[tuple[Rung, bool, str]]:
+    """What was judged, in order."""
+    return [(one.rung, one.taken, one.reason.code) for one in entry.rungs]
+
+
+def crash(made: Cell, job: str, *ranks: int, code: int | None = 1, why: str = "exit.1") -> None:
+    """These ranks lose their process."""
+    for rank in ranks:
+        made.add(
+            WorkerFailed(
+                job=JobId(job),
+                rank=rank,
+                worker=made.job(job).worker(rank),
+                code=code,
+                reason=Reason(code=why),
+            )
+        )
+
+
+def drain(made: Cell, node: str) -> None:
+    made.add(NodeCordoned(node=NodeId(node), drain=True, by=Owner("op")))
+
+
+def cordon(made: Cell, node: str) -> None:
+    made.add(NodeCordoned(node=NodeId(node), by=Owner("op")))
+
+
+# Rung 0
+
+
+def test_crash_restarts_in_place_and_is_charged() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), retry_budget=2)
+    crash(made, "a", 3, 5)
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+    assert (entry.ranks, entry.charge, entry.membership) == ((3, 5), True, 2)
+    assert rungs(entry) == [(Rung.RESTART, True, "process")]
+    assert entry.rungs[0].price_gpu_h == round(64 * 30 / 3600, 3)
+
+
+def test_lost_session_restarts_free_of_charge() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    made.join("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+    assert (entry.ranks, entry.charge) == ((3,), False)
+
+
+def test_budget_used_up_is_left_to_the_placer() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), retry_budget=0)
+    crash(made, "a", 3)
+    assert decided(made) == []
+
+
+def test_one_crash_in_two_slices_is_one_try() -> None:
+    made = cell(3)
+    made.spread("a", [("r0", range(16)), ("r1", range(16))], retry_budget=1)
+    crash(made, "a", 3, 20)
+    first, second = decided(made)
+    assert isinstance(first, SliceRestarted)
+    assert isinstance(second, SliceRestarted)
+    assert (first.index, first.membership, first.charge) == (0, 2, True)
+    assert (second.index, second.membership, second.charge) == (1, 3, False)
+
+
+def test_late_start_takes_another_node_and_is_waited_for() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    crash(made, "a", 3, code=None, why="start-timeout")
+    old = made.job("a").worker(3)
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+    after = apply(made.fleet, entry).jobs[JobId("a")]
+    assert after.slices[0].gates_of(3) == (old,)
+
+
+def test_hang_restarts_in_place_once_the_old_process_has_ended() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    old = made.job("a").worker(3)
+    crash(made, "a", 3, code=None, why="progress-timeout")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+    assert apply(made.fleet, entry).jobs[JobId("a")].slices[0].gates_of(3) == (old,)
+
+
+def test_cordon_lets_a_crashed_rank_start_again_where_it_was() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), retry_budget=1)
+    cordon(made, "r0-n03")
+    crash(made, "a", 3)
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+
+
+def test_crash_on_a_suspected_node_waits_for_the_verdict() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), retry_budget=1)
+    made.suspect("r0-n03")
+    crash(made, "a", 3)
+    assert decided(made) == []
+    made.clear("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+
+
+def test_node_back_before_anything_was_done_restarts_in_place() -> None:
+    made = cell()
+    made.sit("a", "r0", range(18))
+    made.fail("r0-n03", code="silence")
+    made.join("r0-n03")
+    made.recover("r0-n03", probation_s=60)
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceRestarted)
+    assert entry.ranks == (3,)
+
+
+def test_crash_and_bad_node_in_one_slice_are_two_entries() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), retry_budget=1)
+    made.unfit("r0-n04")
+    crash(made, "a", 3)
+    swapped, restarted = decided(made)
+    assert swap(swapped) == [(4, 4, 16)]
+    assert isinstance(restarted, SliceRestarted)
+    assert (restarted.ranks, restarted.membership) == ((3,), 3)
+    assert rungs(swapped) == [(Rung.RESTART, False, "node"), (Rung.SPARE, True, "spare")]
+    assert rungs(restarted) == [(Rung.RESTART, True, "process")]
+
+
+# Rung 1
+
+
+def test_several_failures_of_a_slice_are_one_swap() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    made.unfit("r0-n07", code="xid.48")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16), (7, 7, 17)]
+    assert entry.rungs[-1].reason.numbers == {"free": 2, "needed": 2}
+
+
+def test_survivors_keep_their_worker_ids_and_their_budget() -> None:
+    made = cell()
+    before = made.sit("a", "r0", range(16), retry_budget=3)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    after = apply(made.fleet, entry).jobs[JobId("a")]
+    kept = [rank for rank in range(16) if rank != 3]
+    assert [after.worker(rank) for rank in kept] == [before.worker(rank) for rank in kept]
+    assert after.worker(3) == "a/3/2"
+    assert after.retries == 0
+
+
+def test_failures_in_two_slices_are_two_swaps() -> None:
+    made = cell(3)
+    made.spread("a", [("r0", range(16)), ("r1", range(16))])
+    made.unfit("r0-n03")
+    made.unfit("r1-n01")
+    first, second = decided(made)
+    assert (swap(first), swap(second)) == ([(3, 3, 16)], [(17, 1, 16)])
+
+
+def test_probation_is_the_last_choice() -> None:
+    made = cell()
+    made.sit("a", "r0", range(15))
+    made.fail("r0-n15", code="silence")
+    made.join("r0-n15")
+    made.recover("r0-n15", probation_s=3600)
+    made.unfit("r0-n03")
+    made.unfit("r0-n04")
+    made.unfit("r0-n05")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16), (4, 4, 17), (5, 5, 15)]
+
+
+def test_probation_for_the_same_signal_is_no_spare() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(17))
+    made.unfit("r0-n17", code="xid.79")
+    made.recover("r0-n17", probation_s=3600)
+    made.unfit("r0-n03", code="xid.79")
+    (entry,) = decided(made)
+    assert (Rung.SPARE, False, "spares.none") in rungs(entry)
+
+
+def test_node_it_was_driven_from_does_not_come_back() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    crash(made, "a", 3, code=None, why="start-timeout")
+    made.add(*decided(made))
+    assert made.job("a").slices[0].nodes[3] == 16
+    made.unfit("r0-n05")
+    (entry,) = decided(made)
+    assert swap(entry) == [(5, 5, 17)]
+
+
+def test_suspected_and_cordoned_nodes_are_no_spares() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(14))
+    made.suspect("r0-n14")
+    cordon(made, "r0-n15")
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+
+
+def test_spare_must_be_alike() -> None:
+    made = cell(1)
+    made.join("r0-n16", hardware("r0-n16", driver="other"))
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 17)]
+
+
+def test_node_fit_for_its_rack_only_is_a_spare_for_one_slice() -> None:
+    made = cell(3)
+    made.unfit("r0-n16", Fitness.RACK, code="ib-down")
+    made.unfit("r0-n17", code="xid.48")
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    assert swap(decided(made)[0]) == [(3, 3, 16)]
+    made = cell(3)
+    made.unfit("r0-n16", Fitness.RACK, code="ib-down")
+    made.spread("a", [("r0", range(16)), ("r1", range(16))])
+    made.unfit("r0-n03")
+    assert swap(decided(made)[0]) == [(3, 3, 17)]
+
+
+def test_excluded_nodes_are_no_spares() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16), exclude_nodes=("r0-n16",))
+    made.unfit("r0-n03")
+    assert swap(decided(made)[0]) == [(3, 3, 17)]
+
+
+def test_one_node_of_its_own_leaves_its_neighbours_their_spares() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(15))
+    made.sit("b", "r0", [15])
+    made.unfit("r0-n15")
+    (entry,) = decided(made, "b")
+    assert isinstance(entry, SliceMoved)
+    assert entry.lent
+    assert rungs(entry)[1] == (Rung.SPARE, False, "spares.none")
+
+
+# Drain
+
+
+def test_drain_is_a_planned_swap() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), checkpoint=Checkpoint(on_notice_s=20.0), grace_s=7.0)
+    drain(made, "r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+    leaving = apply(made.fleet, entry).racks[0].leaving
+    assert [(one.worker, one.notice_s, one.grace_s) for one in leaving] == [("a/3/1", 20.0, 7.0)]
+
+
+def test_drain_waits_when_there_is_no_better_place() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(18))
+    drain(made, "r0-n03")
+    assert decided(made) == []
+
+
+def test_bad_node_goes_before_a_drained_one() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(17))
+    drain(made, "r0-n03")
+    made.unfit("r0-n05")
+    (entry,) = decided(made)
+    assert swap(entry) == [(5, 5, 17)]
+
+
+def test_drained_nodes_follow_as_far_as_spares_go() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    drain(made, "r0-n03")
+    drain(made, "r0-n04")
+    made.unfit("r0-n05")
+    (entry,) = decided(made)
+    assert swap(entry) == [(5, 5, 16), (3, 3, 17)]
+
+
+def test_drain_moves_the_slice_when_its_rack_has_no_spare() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(17), checkpoint=Checkpoint(on_notice_s=20.0))
+    made.unfit("r0-n17")
+    drain(made, "r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceMoved)
+    leaving = apply(made.fleet, entry).racks[0].leaving
+    assert {one.notice_s for one in leaving} == {20.0}
+
+
+# Rung 2
+
+
+def test_lent_spare_is_taken_back() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.sit("lent", "r0", [16], lent=True)
+    made.sit("other", "r0", [17], lent=True, priority=90)
+    made.wait(600)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+    assert entry.evicted == ("lent",)
+    assert rungs(entry) == [
+        (Rung.RESTART, False, "node"),
+        (Rung.SPARE, False, "spares.none"),
+        (Rung.LENT_SPARE, True, "lent"),
+    ]
+    after = apply(made.fleet, entry)
+    assert after.jobs[JobId("lent")].state == "queued"
+    assert [(one.worker, one.grace_s) for one in after.racks[0].leaving] == [
+        ("lent/0/1", 5.0),
+        ("a/3/1", 0.0),
+    ]
+    assert after.jobs[JobId("a")].slices[0].gates_of(3) == ("a/3/1", "lent/0/1")
+
+
+def test_free_spare_first_then_the_lent_one() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.sit("lent", "r0", [16], lent=True)
+    made.unfit("r0-n03")
+    made.unfit("r0-n04")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 17), (4, 4, 16)]
+    assert rungs(entry)[1:] == [
+        (Rung.SPARE, False, "spares.short"),
+        (Rung.LENT_SPARE, True, "lent"),
+    ]
+
+
+def test_cheapest_of_the_lent_goes() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(15))
+    made.sit("pair", "r0", [15, 16], lent=True)
+    made.sit("lone", "r0", [17], lent=True)
+    made.wait(600)
+    made.unfit("r0-n03")
+    assert decided(made)[0].evicted == ("lone",)  # type: ignore[attr-defined]
+    made.unfit("r0-n04")
+    assert decided(made)[0].evicted == ("pair",)  # type: ignore[attr-defined]
+
+
+def test_pinned_work_on_lent_spares_stays() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(17))
+    made.sit("lent", "r0", [17], lent=True, job_class=JobClass.INTERACTIVE)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert (Rung.LENT_SPARE, False, "lent.none") in rungs(entry)
+    assert (Rung.TENANT, False, "tenants.none") in rungs(entry)
+
+
+# Rung 3
+
+
+def full_rack(**tenant: Any) -> Cell:
+    """A rack with a slice of 16 and two tenants, the second one cheaper, and no rack beside it."""
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    made.sit("dear", "r0", [16], **({"priority": 40} | tenant))
+    made.sit("cheap", "r0", [17], **({"priority": 10} | tenant))
+    made.wait(YOUNG + 1)
+    return made
+
+
+def test_tenant_of_lower_priority_makes_room() -> None:
+    made = full_rack(checkpoint=Checkpoint(on_notice_s=20.0), grace_s=3.0)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 17)]
+    assert entry.evicted == ("cheap",)
+    assert rungs(entry)[2:] == [
+        (Rung.LENT_SPARE, False, "lent.none"),
+        (Rung.TENANT, True, "tenant"),
+    ]
+    told = apply(made.fleet, entry).racks[0].leaving[0]
+    assert (told.worker, told.notice_s, told.grace_s) == ("cheap/0/1", 20.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "tenant",
+    [
+        {"priority": 50},
+        {"priority": 90},
+        {"preemptible": False},
+        {"restartable": False},
+        {"job_class": JobClass.INTERACTIVE},
+        {"job_class": JobClass.SERVICE},
+        {"time_limit_s": YOUNG + 300},
+    ],
+)
+def test_tenant_that_may_not_be_evicted(tenant: dict[str, Any]) -> None:
+    made = full_rack(**tenant)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert (Rung.TENANT, False, "tenants.none") in rungs(entry)
+
+
+def test_young_tenant_is_left_alone() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    made.sit("b", "r0", [16, 17], priority=10)
+    made.unfit("r0-n03")
+    assert (Rung.TENANT, False, "tenants.none") in rungs(decided(made)[0])
+
+
+def test_tenant_dearer_than_a_move_stays() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.sit("b", "r0", [16, 17], priority=49)
+    made.wait(YOUNG + 1)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceMoved)
+    (tenant,) = [one for one in entry.rungs if one.rung is Rung.TENANT]
+    assert (tenant.taken, tenant.reason.code) == (False, "tenants.dear")
+    move = 64 * 180 / 3600
+    assert tenant.reason.numbers["other_gpu_h"] == round(move, 3)
+    assert tenant.price_gpu_h is not None
+    assert tenant.price_gpu_h > move
+
+
+def test_tenant_cheaper_than_a_move_of_a_large_job_goes() -> None:
+    made = cell(4)
+    made.spread("a", [(f"r{rack}", range(16)) for rack in range(3)], priority=100)
+    made.sit("b", "r0", [16], priority=0, checkpoint=Checkpoint(restart_s=60, interval_s=60))
+    made.sit("c", "r0", [17], job_class=JobClass.INTERACTIVE)
+    made.wait(YOUNG + 1)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+    assert entry.evicted == ("b",)
+
+
+def test_shared_node_is_freed_of_all_its_tenants_or_none() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    made.sit("b", "r0", [16], gpus=0b0011, priority=10)
+    made.sit("c", "r0", [16], gpus=0b1100, priority=10)
+    made.sit("d", "r0", [17], gpus=0b0011, priority=10)
+    made.sit("e", "r0", [17], gpus=0b1100, job_class=JobClass.INTERACTIVE)
+    made.wait(YOUNG + 1)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert swap(entry) == [(3, 3, 16)]
+    assert entry.evicted == ("b", "c")
+
+
+# The rack itself
+
+
+def test_isolated_rack_is_not_touched() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    made.add(RackIsolated(rack=RackId("r0"), reason=Reason(code="silence")))
+    assert decided(made) == []
+
+
+def degrade(made: Cell, fitness: RackFitness = RackFitness.DEGRADED) -> None:
+    made.add(RackDegraded(rack=RackId("r0"), fitness=fitness, reason=Reason(code="culprits")))
+
+
+def test_failures_that_made_the_rack_suspect_are_healed_inside() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    made.unfit("r0-n04")
+    degrade(made)
+    assert swap(decided(made)[0]) == [(3, 3, 16), (4, 4, 17)]
+
+
+def test_next_failure_in_a_suspect_rack_moves_the_slice() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    degrade(made)
+    made.wait(1)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert rungs(entry)[1:] == [
+        (Rung.SPARE, False, "rack.degraded"),
+        (Rung.FREE_RACK, True, "free-rack"),
+    ]
+
+
+def test_suspect_rack_is_better_than_none() -> None:
+    made = cell(1)
+    made.sit("a", "r0", range(16))
+    degrade(made)
+    made.wait(1)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert rungs(entry)[1:] == [
+        (Rung.SPARE, False, "rack.degraded"),
+        (Rung.FREE_RACK, False, "racks.none"),
+        (Rung.SPARE, True, "spare"),
+    ]
+
+
+@pytest.mark.parametrize("fitness", [RackFitness.EVACUATE, RackFitness.DOWN])
+def test_rack_that_must_be_left_gives_no_spares(fitness: RackFitness) -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    degrade(made, fitness)
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceMoved)
+    assert rungs(entry)[1] == (Rung.SPARE, False, f"rack.{fitness}")
+
+
+def test_held_rack_keeps_its_free_nodes() -> None:
+    made = cell(2)
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03")
+    made.add(RackHeld(rack=RackId("r0"), owner=Owner("op"), until=made.fleet.time + 60))
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceMoved)
+    assert rungs(entry)[1] == (Rung.SPARE, False, "rack.held")
+
+
+# Not ours
+
+
+def test_finishing_job_is_not_swapped() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    made.add(JobFinishing(job=JobId("a")))
+    made.unfit("r0-n03")
+    assert decided(made) == []
+
+
+def test_job_that_cannot_restart_is_left_to_the_placer() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), restartable=False)
+    made.unfit("r0-n03")
+    assert decided(made) == []
+
+
+def test_node_that_suffices_is_no_wound() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16))
+    made.unfit("r0-n03", Fitness.RACK, code="ib-down")
+    assert made.job("a").wounds == ()
+    assert decided(made) == []
+
+
+def test_placed_job_that_has_not_started_is_healed_too() -> None:
+    made = cell()
+    made.sit("a", "r0", range(16), start=False)
+    made.unfit("r0-n03")
+    assert swap(decided(made)[0]) == [(3, 3, 16)]
+
+
+def test_policy_of_no_spares_still_swaps_with_what_is_free() -> None:
+    made = cell(1, policy=Policy(spares_large=0, spares_small=0))
+    made.sit("a", "r0", range(17))
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceSwapped)
+    assert entry.swaps == (NodeSwap(rank=3, old=3, new=17),)
