@@ -235,7 +235,8 @@ class Cell:
                 SlicePlacement(index=len(slices), first_rank=rank, rack=RackId(rack), nodes=mask)
             )
             rank += mask.bit_count()
-        self.queue(job, JobSpec(**({"name": job, "nodes": rank} | spec)))
+        fields: dict[str, Any] = {"name": job, "nodes": rank, **spec}
+        self.queue(job, JobSpec(**fields))
         self.place(job, tuple(slices))
         if start:
             self.start(job)

@@ -5,66 +5,25 @@ from typing import Any
 import pytest
 
 from rackwright.core.fold import apply
-from rackwright.core.invariants import check
-from rackwright.core.legality import illegal
-from rackwright.core.policy.spares import recover
-from rackwright.wire.entries.job import JobFinishing, WorkerFailed
-from rackwright.wire.entries.node import NodeCordoned, RackDegraded, RackHeld, RackIsolated
+from rackwright.wire.entries.job import JobFinishing
+from rackwright.wire.entries.node import RackHeld, RackIsolated
 from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceRestarted, SliceSwapped
-from rackwright.wire.ids import JobId, NodeId, Owner, RackId
+from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.jobs import Checkpoint, JobClass
-from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness, RackFitness
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason, Rung
 from tests.support.fleets import Cell, cell, hardware
-
-YOUNG = 900.0  # seconds after which work may be evicted
-
-
-def decided(made: Cell, job: str = "a") -> list[Entry]:
-    """What recovery decides; every entry must be legal and leave a sound fleet."""
-    fleet = made.fleet
-    entries = recover(fleet, made.job(job), fleet.time)
-    for entry in entries:
-        assert illegal(fleet, entry) is None
-        fleet = apply(fleet, entry)
-        check(fleet)
-    return entries
-
-
-def swap(entry: Entry) -> list[tuple[int, int, int]]:
-    """Ranks with their old and new places."""
-    assert isinstance(entry, SliceSwapped)
-    return [(one.rank, one.old, one.new) for one in entry.swaps]
-
-
-def rungs(entry: Any) -> list[tuple[Rung, bool, str]]:
-    """What was judged, in order."""
-    return [(one.rung, one.taken, one.reason.code) for one in entry.rungs]
-
-
-def crash(made: Cell, job: str, *ranks: int, code: int | None = 1, why: str = "exit.1") -> None:
-    """These ranks lose their process."""
-    for rank in ranks:
-        made.add(
-            WorkerFailed(
-                job=JobId(job),
-                rank=rank,
-                worker=made.job(job).worker(rank),
-                code=code,
-                reason=Reason(code=why),
-            )
-        )
-
-
-def drain(made: Cell, node: str) -> None:
-    made.add(NodeCordoned(node=NodeId(node), drain=True, by=Owner("op")))
-
-
-def cordon(made: Cell, node: str) -> None:
-    made.add(NodeCordoned(node=NodeId(node), by=Owner("op")))
-
+from tests.support.recovery import (
+    YOUNG,
+    cordon,
+    crash,
+    decided,
+    degrade,
+    drain,
+    rungs,
+    swap,
+)
 
 # Rung 0
 
@@ -389,9 +348,9 @@ def test_cheapest_of_the_lent_goes() -> None:
     made.sit("lone", "r0", [17], lent=True)
     made.wait(600)
     made.unfit("r0-n03")
-    assert decided(made)[0].evicted == ("lone",)  # type: ignore[attr-defined]
+    assert decided(made)[0].evicted == ("lone",)
     made.unfit("r0-n04")
-    assert decided(made)[0].evicted == ("pair",)  # type: ignore[attr-defined]
+    assert decided(made)[0].evicted == ("pair",)
 
 
 def test_pinned_work_on_lent_spares_stays() -> None:
@@ -411,8 +370,8 @@ def full_rack(**tenant: Any) -> Cell:
     """A rack with a slice of 16 and two tenants, the second one cheaper, and no rack beside it."""
     made = cell(1)
     made.sit("a", "r0", range(16))
-    made.sit("dear", "r0", [16], **({"priority": 40} | tenant))
-    made.sit("cheap", "r0", [17], **({"priority": 10} | tenant))
+    made.sit("dear", "r0", [16], **{"priority": 40, **tenant})
+    made.sit("cheap", "r0", [17], **{"priority": 10, **tenant})
     made.wait(YOUNG + 1)
     return made
 
@@ -511,10 +470,6 @@ def test_isolated_rack_is_not_touched() -> None:
     assert decided(made) == []
 
 
-def degrade(made: Cell, fitness: RackFitness = RackFitness.DEGRADED) -> None:
-    made.add(RackDegraded(rack=RackId("r0"), fitness=fitness, reason=Reason(code="culprits")))
-
-
 def test_failures_that_made_the_rack_suspect_are_healed_inside() -> None:
     made = cell(2)
     made.sit("a", "r0", range(16))
@@ -556,7 +511,7 @@ def test_rack_that_must_be_left_gives_no_spares(fitness: RackFitness) -> None:
     made = cell(2)
     made.sit("a", "r0", range(16))
     made.unfit("r0-n03")
-    degrade(made, fitness)
+    degrade(made, fitness=fitness)
     (entry,) = decided(made)
     assert isinstance(entry, SliceMoved)
     assert rungs(entry)[1] == (Rung.SPARE, False, f"rack.{fitness}")
