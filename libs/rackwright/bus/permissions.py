@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from rackwright.bus.streams import Kind, stream_name, subject_root
+from rackwright.wire.catalog import SAYS, Party
 
 
 class Role(StrEnum):
@@ -25,7 +26,6 @@ class Role(StrEnum):
     DEFRAGMENTER = "defragmenter"
     DISPATCHER = "dispatcher"
     GATEWAY = "gateway"
-    ARCHIVIST = "archivist"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,70 +50,36 @@ EVERY_SERVICE: Final = Rights(
 SERVICES: Final[Mapping[Role, Rights]] = MappingProxyType(
     {
         Role.PLACER: Rights(
-            entries=(
-                "job.queued",
-                "job.rejected",
-                "job.placed",
-                "job.blocked",
-                "job.started",
-                "job.finishing",
-                "job.finished",
-                "job.failed",
-                "job.cancelled",
-                "job.requeued",
-                "job.resumed",
-                "wish.refused",
-                "policy.set",
-                "policy.queue",
-                "policy.maintenance",
-                "policy.automation",
-                "rack.held",
-                "rack.released",
-                "rack.defined",
-                "worker.failed",
-            ),
+            entries=SAYS[Party.PLACER],
             reads=(Kind.WISH, Kind.STATUS),
             purges=(Kind.WISH,),
         ),
         Role.HEALTH_MONITOR: Rights(
-            entries=(
-                "node.*",
-                "rack.degraded",
-                "rack.isolated",
-                "rack.restored",
-                "ledger.ticked",
-                "monitor.blind",
-            ),
+            entries=SAYS[Party.HEALTH_MONITOR],
             reads=(Kind.WISH, Kind.STATUS, Kind.SIGNAL),
             makes=(Kind.STATUS, Kind.SIGNAL),
             hears=("hb.>",),
             says=("echo.>",),
         ),
         Role.SPARE_MANAGER: Rights(
-            entries=("slice.*", "job.requeued", "job.suspended", "ledger.ticked"),
+            entries=SAYS[Party.SPARE_MANAGER],
             reads=(Kind.STATUS,),
         ),
         Role.DEFRAGMENTER: Rights(
-            entries=("defrag.*", "job.notified"),
+            entries=SAYS[Party.DEFRAGMENTER],
             reads=(Kind.STATUS,),
         ),
+        # The dispatcher is the archivist: it drops what its archive holds, and nothing else.
         Role.DISPATCHER: Rights(
-            entries=("snapshot.verified",),
-            reads=(Kind.ASSIGN, Kind.JOBS),
+            entries=SAYS[Party.DISPATCHER],
+            reads=(Kind.STATUS, Kind.ASSIGN, Kind.JOBS),
             writes=(Kind.ASSIGN, Kind.JOBS, Kind.SNAP),
-            purges=(Kind.SNAP,),
+            purges=(Kind.LEDGER, Kind.SNAP),
             makes=(Kind.ASSIGN, Kind.JOBS),
         ),
         Role.GATEWAY: Rights(
-            reads=(Kind.WISH, Kind.STATUS, Kind.SIGNAL, Kind.ASSIGN, Kind.JOBS, Kind.DEAD),
-            writes=(Kind.WISH,),
-            hears=("hb.>",),
+            reads=(Kind.STATUS, Kind.SIGNAL, Kind.DEAD),
             says=("query.>",),
-        ),
-        Role.ARCHIVIST: Rights(
-            entries=("ledger.created", "cell.upgraded"),
-            reads=(Kind.WISH,),
-            purges=(Kind.LEDGER, Kind.SNAP),
         ),
     }
 )

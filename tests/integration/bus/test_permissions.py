@@ -91,7 +91,6 @@ async def test_a_wrong_password_is_an_error_at_once(site: Site) -> None:
         ("spare-manager", "slice.swapped", "defrag.planned"),
         ("defragmenter", "defrag.planned", "slice.moved"),
         ("dispatcher", "snapshot.verified", "job.finished"),
-        ("archivist", "ledger.created", "job.placed"),
     ],
 )
 async def test_a_service_decides_only_its_own(
@@ -112,10 +111,10 @@ async def test_a_service_decides_only_its_own(
     assert bus.link.denied == 1
 
 
-async def test_no_service_changes_a_stream_or_purges_the_ledger(site: Site) -> None:
+async def test_no_service_changes_a_stream_and_only_the_dispatcher_purges_the_ledger(site: Site) -> None:
     admin = await site.bus("admin")
     await admin.ledger.append(f"{ROOT}.ledger.ledger.created", b"x", expected=0)
-    for role in (Role.PLACER, Role.HEALTH_MONITOR, Role.DISPATCHER, Role.GATEWAY):
+    for role in (Role.PLACER, Role.HEALTH_MONITOR, Role.SPARE_MANAGER, Role.GATEWAY):
         bus = await site.bus(role)
         name = bus.specs[Kind.LEDGER].name
         for verb in ("UPDATE", "DELETE", "CREATE"):
@@ -123,7 +122,7 @@ async def test_no_service_changes_a_stream_or_purges_the_ledger(site: Site) -> N
                 await bus.api.call(f"STREAM.{verb}.{name}", bus.specs[Kind.LEDGER].config())
         with pytest.raises(BusDenied):
             await bus.ledger.purge_to(2)
-    await (await site.bus("archivist")).ledger.purge_to(2)
+    await (await site.bus("dispatcher")).ledger.purge_to(2)
     assert (await admin.ledger.ends()).first == 2
 
 

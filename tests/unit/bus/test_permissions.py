@@ -11,8 +11,9 @@ from rackwright.bus.streams import Kind, stream_name
 
 # Entries that more than one service may decide, with all that may.
 SHARED = {
+    "job.failed": {Role.PLACER, Role.SPARE_MANAGER},
     "job.requeued": {Role.PLACER, Role.SPARE_MANAGER},
-    "ledger.ticked": {Role.HEALTH_MONITOR, Role.SPARE_MANAGER},
+    "wish.refused": {Role.PLACER, Role.HEALTH_MONITOR},
 }
 
 
@@ -31,8 +32,7 @@ def test_each_entry_has_one_owner_unless_it_is_known_to_be_shared() -> None:
 def test_no_service_may_change_delete_or_purge_what_it_does_not_own() -> None:
     purges = {
         Role.PLACER: {Kind.WISH},
-        Role.DISPATCHER: {Kind.SNAP},
-        Role.ARCHIVIST: {Kind.LEDGER, Kind.SNAP},
+        Role.DISPATCHER: {Kind.LEDGER, Kind.SNAP},
     }
     for role in Role:
         permissions = service("lab", role, role)
