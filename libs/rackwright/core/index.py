@@ -61,9 +61,30 @@ def _flip(sets: tuple[int, ...], changed: int, bit: int) -> tuple[int, ...]:
     return tuple(grown)
 
 
+_PLACES = tuple(tuple(place for place in range(8) if byte >> place & 1) for byte in range(256))
+
+
 def bits(mask: int) -> Iterator[int]:
     """Places of the set bits, lowest first."""
+    if mask >> 64:
+        yield from _bits_by_byte(mask)
+        return
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def _bits_by_byte(mask: int) -> Iterator[int]:
+    """The same for sets of many racks: taking the lowest bit off copies the whole number."""
+    start = 0
+    for byte in to_bytes(mask):
+        if byte:
+            for place in _PLACES[byte]:
+                yield start + place
+        start += 8
+
+
+def to_bytes(mask: int) -> bytes:
+    """A set as bytes, the lowest bits first."""
+    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -9,12 +10,41 @@ from rackwright.core.evolve import evolve
 from rackwright.wire.nodes import RackSpec
 
 Path = tuple[str, ...]
-Level = tuple[tuple[Path, int], ...]
+
+
+class Domain(NamedTuple):
+    """One domain: its path from the root and the set of its racks (a bit per rack number).
+
+    `narrow` is that set without the `first` bytes before its lowest rack, up to byte `end`.
+    """
+
+    path: Path
+    racks: int
+    first: int
+    end: int
+    narrow: int
+
+    def count(self, racks: bytes) -> int:
+        """How many of these racks (a set as bytes, see `index.to_bytes`) are in the domain.
+
+        Racks of a domain were mostly defined together, so this looks at few bytes of a large cell.
+        """
+        here = int.from_bytes(racks[self.first : self.end], "little")
+        return (here & self.narrow).bit_count()
+
+
+Level = tuple[Domain, ...]
+
+
+def domain(path: Path, racks: int) -> Domain:
+    """The domain of these racks."""
+    first = ((racks & -racks).bit_length() - 1) // 8
+    return Domain(path, racks, first, (racks.bit_length() + 7) // 8, racks >> 8 * first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """Domains by their path from the root, each as the set of its racks (a bit per rack number).
+    """Domains by their path from the root, each as the set of its racks.
 
     A path is a tuple of names, so that `("b1",)` and `("b10",)` never meet by prefix. `levels[d]`
     are the domains at depth d (0 is the whole cell) in the order of their names. `models` are the
@@ -52,6 +82,13 @@ class Topology:
         """Domains at that depth (0 is the whole cell), in the order of their names."""
         return self.levels[depth] if depth < len(self.levels) else ()
 
+    def children(self, path: Path) -> Level:
+        """Domains one level below that one, in the order of their names."""
+        level = self.level(len(path) + 1)
+        start = bisect_left(level, (path,))
+        end = bisect_left(level, ((*path[:-1], path[-1] + "\0"),)) if path else len(level)
+        return level[start:end]
+
     @property
     def largest_rack(self) -> int:
         """Nodes of the largest rack; 0 in a cell without racks."""
@@ -77,8 +114,8 @@ class Topology:
 
 def _put(level: Level, path: Path, racks: int) -> Level:
     at = bisect_left(level, (path,))
-    known = at < len(level) and level[at][0] == path
-    return (*level[:at], (path, racks), *level[at + known :])
+    known = at < len(level) and level[at].path == path
+    return (*level[:at], domain(path, racks), *level[at + known :])
 
 
 def _remodelled(

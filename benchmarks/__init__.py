@@ -1,0 +1,1 @@
+"""What is measured: each module prints rows of {"name", "params", "value", "unit"}."""

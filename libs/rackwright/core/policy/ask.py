@@ -1,0 +1,143 @@
+"""What one job asks of the racks of this fleet: which of them, and which nodes in them."""
+
+from dataclasses import dataclass, field
+
+from rackwright.core.fleet import Fleet, Maintenance
+from rackwright.core.jobs import Job, JobState, WoundKind
+from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
+from rackwright.core.policy.limits import limit
+from rackwright.core.racks import Node
+from rackwright.core.topology import Topology
+from rackwright.wire.jobs import JobClass, JobSpec
+from rackwright.wire.policy import Policy
+
+Same = tuple[str, ...]
+"""Values of the attributes that all nodes of a job must have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A job's constraints, resolved once for a decision.
+
+    `racks` is the set that may be used at all; `barred` the nodes of some of them that may not.
+    `across`: it has several slices, so its nodes must be fit for traffic between racks. `full` is
+    the operator's slice for its queue: smaller slices leave the spares of others alone. `whole` is
+    the cell's slice: a rack with so many free nodes is a whole rack.
+    """
+
+    spec: JobSpec
+    policy: Policy
+    topology: Topology
+    racks: int
+    barred: dict[int, int]
+    across: bool
+    pinned: bool
+    lendable: bool
+    full: int
+    whole: int
+    node_gpus: int
+    kinds: dict[str, Same | None] = field(default_factory=dict)
+
+    def same_of(self, node: Node) -> Same | None:
+        """What this node has in common with others, None if it is not what the job asks for."""
+        known = self.kinds.get(node.kind, ())
+        if known != () or node.kind in self.kinds:
+            return known
+        found = self._same(node)
+        self.kinds[node.kind] = found
+        return found
+
+    def _same(self, node: Node) -> Same | None:
+        found = node.hardware
+        if found is None:
+            return None
+        if any(found.labels.get(key) != value for key, value in self.spec.labels.items()):
+            return None
+        known = {"gpu_model": found.gpu_model, "driver": found.driver}
+        return tuple(known.get(name, found.labels.get(name, "")) for name in self.spec.same)
+
+
+def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:
+    """The constraints of a job on this fleet; `keep_off` are racks to leave alone."""
+    spec, policy, topology = job.spec, fleet.policy, fleet.topology
+    racks = topology.all_racks & ~keep_off if keep_off else topology.all_racks
+    if made.node_gpus and len(topology.models) > 1:
+        racks &= sum(mask for (_, gpus), mask in topology.models.items() if gpus == made.node_gpus)
+    barred: dict[int, int] = {}
+    for name in spec.exclude_nodes:
+        place = fleet.places.get(name)
+        if place is not None:
+            barred[place.rack] = barred.get(place.rack, 0) | 1 << place.node
+    if fleet.maintenance:
+        racks &= ~_maintained(fleet, spec, barred)
+    return Ask(
+        spec=spec,
+        policy=policy,
+        topology=topology,
+        racks=racks,
+        barred=barred,
+        across=len(made.pieces) > 1,
+        pinned=job.pinned,
+        lendable=lendable(policy, job),
+        full=operators_slice(policy, topology, spec.queue),
+        whole=whole_slice(policy, topology),
+        node_gpus=made.node_gpus,
+    )
+
+
+def lendable(policy: Policy, job: Job) -> bool:
+    """May this job sit on spares, to be killed when one is needed?"""
+    spec = job.spec
+    plain = spec.preemptible and spec.restartable and spec.job_class is JobClass.BATCH
+    return policy.lend_spares and plain and not job.pinned
+
+
+def in_the_way(policy: Policy, spec: JobSpec, window: Maintenance, now: float) -> bool:
+    """Would this maintenance end the job early? Restartable work may run until its notice."""
+    if window.end <= now:
+        return False
+    if spec.restartable:
+        return now >= window.begin - window.notice_s
+    seconds = limit(policy, spec)
+    return seconds is None or now + seconds > window.begin
+
+
+def _maintained(fleet: Fleet, spec: JobSpec, barred: dict[int, int]) -> int:
+    """Racks in maintenance before the job would end; single nodes go to `barred`."""
+    racks = 0
+    for window in fleet.maintenance:
+        if not in_the_way(fleet.policy, spec, window, fleet.time):
+            continue
+        for rack in window.racks:
+            racks |= 1 << fleet.rack_numbers[rack]
+        for node in window.nodes:
+            place = fleet.places[node]
+            barred[place.rack] = barred.get(place.rack, 0) | 1 << place.node
+    return racks
+
+
+def kept_for_wounded(fleet: Fleet, priority: int) -> int:
+    """Racks that a wounded slice could use: a queued job of that or lower priority waits for it.
+
+    A slice of one node keeps only its own rack: any rack could take it, and it finds one at once.
+    """
+    kept = 0
+    for name in fleet.wounded:
+        job = fleet.jobs[name]
+        if job.spec.priority < priority or job.state is JobState.FINISHING:
+            continue
+        if job.spec.restartable:
+            kept |= _wanted(fleet, job)
+    return kept
+
+
+def _wanted(fleet: Fleet, job: Job) -> int:
+    wanted = 0
+    across = len(job.slices) > 1
+    ranks = [wound.rank for wound in job.wounds if wound.kind is not WoundKind.PROCESS]
+    for part in {job.slice_of(rank).index: job.slice_of(rank) for rank in ranks}.values():
+        wanted |= 1 << part.rack
+        for shape, racks in fleet.index.by_shape.items() if part.size > 1 else ():
+            if (shape.full if across else shape.usable) >= part.size:
+                wanted |= racks
+    return wanted
