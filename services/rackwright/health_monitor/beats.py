@@ -107,5 +107,13 @@ class Echoes:
             )
             if lines:
                 self.told[rack] = mono
-                echoes.append(Echo(rack=rack, head=fleet.seq, lines=lines))
+                echoes.append(
+                    Echo(
+                        rack=rack,
+                        head=fleet.seq,
+                        lease_s=fleet.policy.fence_after_s,
+                        heartbeat_s=fleet.policy.heartbeat_s,
+                        lines=lines,
+                    )
+                )
         return echoes

@@ -18,10 +18,11 @@ from rackwright.core.machine import (
     WishSkipped,
 )
 from rackwright.core.policy.health import missing_gpus
-from rackwright.core.policy.leases import declare_after, may_echo, tick_after
+from rackwright.core.policy.leases import may_echo, tick_after
 from rackwright.core.racks import Node, Rack
 from rackwright.health_monitor import blame, orders, returns, rounds, silence
 from rackwright.health_monitor.state import State
+from rackwright.wire.entries.cell import PolicySet
 from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
@@ -128,7 +129,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         state.judge_at = mono
     if mono >= state.judge_at and (state.beats.silent or state.blind):
         effects += silence.judge(state, fleet, event)
-    silence.condemn(state, fleet, mono)
+    effects += silence.condemn(state, fleet, mono)
     returns.find_departed(state, fleet)
     effects += rounds.next_offer(state, fleet, event)
     effects.append(WakeAt(mono=_next_look(state, fleet, mono)))
@@ -163,7 +164,7 @@ def _next_look(state: State, fleet: Fleet, mono: float) -> float:
         times.append(state.judge_at)
     if state.suspicions:
         first = next(iter(state.suspicions.values()))
-        times.append(first.since + declare_after(policy))
+        times.append(first.since + silence.declared_after(state, fleet, mono))
     if state.freshness.proved is not None:
         times.append(state.freshness.proved + tick_after(policy))
     if state.echoes.due and state.freshness.holds(policy, mono):
@@ -183,6 +184,8 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
             _node_changed(state, fleet, entry, fleet.node(name), event)
         elif isinstance(entry, RackDegraded | RackIsolated | RackRestored):
             _rack_changed(state, fleet.rack(entry.rack))
+        elif isinstance(entry, PolicySet):
+            silence.policy_changed(state, fleet, event.mono)
         elif isinstance(entry, RackDefined):
             returns.meet(state, fleet, entry.rack.nodes)
 
@@ -247,6 +250,7 @@ def _share(state: State, fleet: Fleet, event: Copies) -> list[Effect]:
 def _look_over(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     """Look at the whole cell, once at the start and when the shares change."""
     state.looked_at = event.mono
+    silence.policy_changed(state, fleet, event.mono)
     state.drop_drafts()
     for rack in fleet.racks.values():
         _rack_changed(state, rack)

@@ -7,7 +7,8 @@ from rackwright.core.policy.probation import SILENCE
 from rackwright.core.racks import Node, Rack
 from rackwright.health_monitor.state import State, Suspicion
 from rackwright.wire.entries.node import NodeCleared, NodeFailed, NodeSuspected, RackIsolated
-from rackwright.wire.ids import NodeId, RackId
+from rackwright.wire.ids import JobId, NodeId, RackId, parse_worker
+from rackwright.wire.jobs import OnLostLease
 from rackwright.wire.reasons import Reason
 
 
@@ -23,6 +24,7 @@ def watch(state: State, fleet: Fleet, node: Node, mono: float) -> None:
         state.suspicions.pop(node.name, None)
         state.condemned.pop(node.name, None)
         state.returned.pop(node.name, None)
+        state.unproven.discard(node.name)
     elif state.suspicions.get(node.name, Suspicion(seq=0, since=0.0)).seq != node.suspected:
         # W runs from here: this copy has just folded the suspicion, or has just started.
         state.suspicions.pop(node.name, None)
@@ -81,14 +83,51 @@ def _judge_rack(state: State, fleet: Fleet, rack: Rack, silent: list[NodeId], ev
         state.isolate[rack.spec.rack] = len(silent) + lately
 
 
-def condemn(state: State, fleet: Fleet, mono: float) -> None:
-    """Find the suspected whose leases must have ended: W after this copy folded the suspicion."""
-    due = mono - declare_after(fleet.policy)
+def declared_after(state: State, fleet: Fleet, mono: float) -> float:
+    """W, and the one before as long as leases of the policy before may run."""
+    longer, until = state.longer_wait
+    wait = declare_after(fleet.policy)
+    return max(wait, longer) if mono < until else wait
+
+
+def policy_changed(state: State, fleet: Fleet, mono: float) -> None:
+    """Leases granted under the policy before may be longer than those of now."""
+    before, state.wait = state.wait, declare_after(fleet.policy)
+    if before > state.wait:
+        state.longer_wait = (before, mono + before)
+
+
+def condemn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
+    """Find the suspected whose leases must have ended: W after this copy folded the suspicion.
+
+    Work that its owner lets run without a lease ends only by proof: its node is not condemned, and
+    people are told.
+    """
+    told: list[Effect] = []
+    due = mono - declared_after(state, fleet, mono)
     for name, suspicion in state.suspicions.items():
         if suspicion.since > due:
-            return
-        if state.owns_node(fleet, name):
+            break
+        if not state.owns_node(fleet, name):
+            continue
+        jobs = runs_on(fleet, name)
+        if not jobs:
             state.condemned[name] = None
+        elif name not in state.unproven:
+            state.unproven.add(name)
+            fields = {"node": name, "jobs": jobs}
+            told.append(Note(level="warning", event="node.unproven", fields=fields))
+    return told
+
+
+def runs_on(fleet: Fleet, name: NodeId) -> list[JobId]:
+    """Jobs whose workers on this node need no lease to go on (`on_lost_lease: run`)."""
+    place = fleet.places[name]
+    rack = fleet.racks[place.rack]
+    here = {tenancy.job for tenancy in rack.tenants_at(place.node)}
+    here |= {parse_worker(one.worker)[0] for one in rack.leaving if one.node == place.node}
+    jobs = (fleet.jobs.get(job) for job in sorted(here))
+    return [job.id for job in jobs if job is not None and job.spec.on_lost_lease is OnLostLease.RUN]
 
 
 def failed(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeFailed | None:
@@ -97,7 +136,7 @@ def failed(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeFailed
     suspicion = state.suspicions.get(name)
     if suspicion is None or suspicion.seq != node.suspected:
         return None
-    if name in state.returned or name in state.joins:
+    if name in state.returned or name in state.joins or runs_on(fleet, name):
         return None
     return NodeFailed(
         node=name,

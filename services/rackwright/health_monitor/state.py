@@ -46,7 +46,9 @@ class State:
     present, ordinal: the copies that share the racks, and which this one is.
     ready, looked_at: the fold has been at the ledger's end, and the cell was looked over then.
     suspicions, returned, condemned: nodes with a recalled lease; those of them heard again, and
-    when; those whose lease must be over.
+    when; those whose lease must be over. unproven: those of the latter that may still work.
+    wait, longer_wait: W as it is; one of an earlier policy, and the `mono` time until which it
+    holds.
     suspects, isolate: decided from silence, to be said; judge_at: when silence is judged again.
     statuses, strange, reported: the last of each node; of nodes that no entry has defined; workers
     said to have ended, and by which node.
@@ -73,6 +75,9 @@ class State:
     suspicions: OrderedDict[NodeId, Suspicion] = field(default_factory=OrderedDict)
     returned: dict[NodeId, float] = field(default_factory=dict)
     condemned: dict[NodeId, None] = field(default_factory=dict)
+    unproven: set[NodeId] = field(default_factory=set)
+    wait: float = 0.0
+    longer_wait: tuple[float, float] = (0.0, 0.0)
     suspects: dict[NodeId, float] = field(default_factory=dict)
     isolate: dict[RackId, int] = field(default_factory=dict)
     judge_at: float = 0.0

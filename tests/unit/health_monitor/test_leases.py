@@ -1,9 +1,11 @@
 """Echoes, suspicion, and the declaring of the dead: protocol P2 as one copy carries it out."""
 
+from dataclasses import replace
+
 import pytest
 
 from rackwright.core.machine import Copies, Offer, SendEcho
-from rackwright.wire.entries.cell import AutomationPaused, LedgerTicked
+from rackwright.wire.entries.cell import AutomationPaused, LedgerTicked, PolicySet
 from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
@@ -12,6 +14,7 @@ from rackwright.wire.entries.node import (
     RackRestored,
 )
 from rackwright.wire.ids import Owner, SessionId
+from rackwright.wire.jobs import OnLostLease
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
@@ -51,6 +54,8 @@ def test_a_heartbeat_is_echoed_at_once(b: Bench) -> None:
             echo=Echo(
                 rack=b.cell.rack("r0").spec.rack,
                 head=b.fleet.seq,
+                lease_s=30.0,
+                heartbeat_s=2.0,
                 lines=(EchoLine(node=node_name("r0", 1), session=session, n=1),),
             )
         )
@@ -175,6 +180,19 @@ def test_heard_in_the_last_moment_it_is_not_failed(b: Bench) -> None:
     assert [entry.TYPE for entry in b.settle()] == ["node.cleared"]
 
 
+def test_work_that_may_run_without_a_lease_ends_only_by_proof(b: Bench) -> None:
+    """F15: its silent nodes are replaced on proof, a new boot id for one."""
+    b.cell.sit("j", "r0", [1], name="j", on_lost_lease=OnLostLease.RUN)
+    rest = silence(b, "r0-n01")
+    b.until(SUSPECTED + 3 * W, beating=rest)
+    assert b.types() == ["node.suspected"]
+    assert b.notes().count("node.unproven") == 1
+    b.status("r0-n01", "s-new", boot="boot-new")
+    b.settle()
+    assert b.types() == ["node.suspected", "node.joined"]
+    assert [wound.code for wound in b.cell.job("j").wounds] == ["session.lost"]
+
+
 def test_a_second_suspicion_waits_anew(b: Bench) -> None:
     rest = silence(b, "r0-n01")
     b.until(SUSPECTED + 20, beating=rest)
@@ -193,6 +211,16 @@ def test_a_monitor_that_starts_in_between_waits_all_of_w(b: Bench) -> None:
     assert other.types() == []
     other.until(SUSPECTED + 30 + W, beating=rest)
     assert other.types()[0] == "node.failed"
+
+
+def test_a_shorter_lease_does_not_shorten_the_wait_for_longer_ones_that_run(b: Bench) -> None:
+    rest = silence(b, "r0-n01")
+    shorter = replace(b.fleet.policy, fence_after_s=3.0)
+    b.others(PolicySet(policy=shorter, by=Owner("ops")))
+    b.until(LAST_HEARD + W - 0.01, beating=rest)
+    assert b.types() == ["policy.set", "node.suspected"]
+    b.until(SUSPECTED + W, beating=rest)
+    assert "node.failed" in b.types()
 
 
 def test_a_suspicion_by_another_copy_recalls_the_lease_and_is_followed_up(b: Bench) -> None:

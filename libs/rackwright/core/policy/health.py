@@ -11,7 +11,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.policy.probation import SILENCE, gravest
 from rackwright.core.policy.xids import NVLINK5, Verdict, after_reboots, classify
 from rackwright.core.racks import Node, Rack
-from rackwright.wire.entries.node import NodeUnfit, RepairRequested
+from rackwright.wire.entries.node import NodeUnfit
 from rackwright.wire.ids import MessageId
 from rackwright.wire.nodes import FITNESS_ORDER, Fitness, RackFitness, RepairAction
 from rackwright.wire.policy import Policy
@@ -150,23 +150,6 @@ def because(found: Evidence, verdict: Verdict) -> Reason:
         if number is not None:
             numbers[name] = number
     return Reason(code=verdict.code, numbers=numbers)
-
-
-def repair_for(node: Node, found: Evidence | None) -> RepairRequested:
-    """Somebody must act: for the evidence, or else for what took the node out."""
-    if found is not None:
-        verdict = verdict_on(node, found)
-        return RepairRequested(
-            node=node.name,
-            of=node.last,
-            action=gravest(node.repair, verdict.action),
-            reason=because(found, verdict),
-            cause=found.id,
-        )
-    wanted = RepairAction.REBOOT if node.repair is None else node.repair
-    return RepairRequested(
-        node=node.name, of=node.last, action=wanted, reason=Reason(code=node.why or SILENCE)
-    )
 
 
 def culprits(rack: Rack, policy: Policy, now: float) -> tuple[Node, ...]:
