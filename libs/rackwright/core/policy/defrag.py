@@ -1,0 +1,293 @@
+"""Defragmentation: which running work to move so that a job blocked by topology fits, if it pays.
+
+A plan is whole or it is none: racks for the blocked job, a home for every victim, at a cost that
+the wait justifies (policy page, section 3). Pure; costs are in GPU-hours, times in ledger time.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import Job, JobState
+from rackwright.core.legality import illegal
+from rackwright.core.policy.ask import kept_for_wounded
+from rackwright.core.policy.defrag_cost import (
+    Blocked,
+    Checkpoints,
+    benefit,
+    blocked,
+    forbidden,
+    move_of,
+    pays_at,
+    slice_gpus,
+    terms,
+)
+from rackwright.core.policy.defrag_homes import Home, Settled, settle
+from rackwright.core.policy.defrag_racks import Survey, surveys
+from rackwright.core.policy.defrag_releases import release_at
+from rackwright.core.policy.defrag_search import Chosen, cheapest_sets
+from rackwright.core.policy.placement import place
+from rackwright.core.policy.prices import HOUR
+from rackwright.wire.entries.slice import DefragPlanned, Victim
+from rackwright.wire.ids import JobId, PlanId
+from rackwright.wire.policy import Automation
+from rackwright.wire.reasons import Cause, Reason
+
+DRAWN = 2_000  # sets looked at in all, those beyond the limits of one plan included
+HOMELESS = 3  # times a victim may lack a home before sets with it are passed over
+
+
+class Outcome(StrEnum):
+    """What came of looking for a plan."""
+
+    GO = "go"
+    FITS = "fits"
+    NO_WAY = "no-way"
+    NO_HOMES = "no-homes"
+    DEAR = "dear"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What came of it for one job. `again`: ledger time from which the answer may be another one.
+
+    `chosen` and `settled` are the cheapest set that has homes, whether it pays or not; `failed`
+    says why cheaper ones have none. `next_best` is the cost of the next set, homes not looked for.
+    """
+
+    job: Job
+    outcome: Outcome
+    benefit: float = 0.0
+    again: float | None = None
+    case: Blocked | None = None
+    found: tuple[Survey, ...] = ()
+    chosen: Chosen | None = None
+    settled: Settled | None = None
+    next_best: Chosen | None = None
+    failed: tuple[tuple[Chosen, Reason], ...] = ()
+    reason: Reason | None = None
+
+
+def hindrance(fleet: Fleet, now: float) -> Reason | None:
+    """Why nothing is planned for anybody now; number `again` says until when, if that is known."""
+    policy = fleet.policy
+    if fleet.is_paused(Automation.DEFRAG, now):
+        until = fleet.paused[Automation.DEFRAG]
+        return Reason(code="defrag.paused", numbers={"again": until})
+    if fleet.plans:
+        return Reason(code="defrag.in-flight", numbers={"plan": min(fleet.plans)})
+    hour = [at for at in fleet.plan_times if at > now - HOUR]
+    if len(hour) >= policy.defrag_per_hour:
+        again = hour[-policy.defrag_per_hour] + HOUR
+        return Reason(code="defrag.per-hour", numbers={"plans": len(hour), "again": again})
+    return None
+
+
+def ripe_at(fleet: Fleet, job: Job) -> float | None:
+    """Ledger time at which this job has been blocked by movable topology long enough; None: never
+    while it is as it is."""
+    if job.state is not JobState.QUEUED or job.blocked is None or job.blocked_since is None:
+        return None
+    if job.blocked.code != Cause.TOPOLOGY_MOVABLE:
+        return None
+    return job.blocked_since + fleet.policy.defrag_delay_s
+
+
+def judge(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Verdict:
+    """Look for the cheapest plan for a job that waits, and say whether it pays."""
+    case = blocked(fleet, job, checkpoints, now)
+    if isinstance(case, Reason):
+        return Verdict(job=job, outcome=Outcome.NO_WAY, reason=case)
+    gain = benefit(case)
+    if place(fleet, job) is not None:
+        return Verdict(job=job, outcome=Outcome.FITS, case=case, benefit=gain)
+    found = surveys(case)
+    search = _Search(case=case)
+    for chosen in islice(cheapest_sets(case, found), DRAWN):
+        if not search.take(chosen):
+            break
+    return _weighed(case, gain, tuple(found), search)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """Sets taken in the order of their cost until none that comes can be cheaper than the best.
+
+    A victim that found no home in a few sets is held for homeless: it must not use up the tries.
+    """
+
+    case: Blocked
+    homeless: Counter[JobId] = field(default_factory=Counter)
+    best: tuple[Chosen, Settled] | None = None
+    next_best: Chosen | None = None
+    failed: tuple[tuple[Chosen, Reason], ...] = ()
+
+    def take(self, chosen: Chosen) -> bool:
+        """Look at one more set; whether to go on."""
+        if over_limits(self.case, chosen) is not None:
+            return True
+        if any(self.homeless[name] >= HOMELESS for name in chosen.victims):
+            return True
+        if self.best is not None and chosen.cost >= self.best[1].cost:
+            self.next_best = chosen
+            return False
+        settled = settle(self.case, chosen)
+        if isinstance(settled, Reason):
+            self.failed = (*self.failed, (chosen, settled))
+            if settled.code == "no-home":
+                self.homeless[JobId(str(settled.numbers["job"]))] += 1
+            return len(self.failed) < self.case.fleet.policy.defrag_candidates
+        if self.best is None or settled.cost < self.best[1].cost:
+            self.best = (chosen, settled)
+        return True
+
+
+def over_limits(case: Blocked, chosen: Chosen) -> str | None:
+    """The limit of one plan that a set breaks, if any.
+
+    A share of the cell, but always as much as one slice of the job: a small cell has no other way.
+    """
+    fleet, policy = case.fleet, case.fleet.policy
+    victims = chosen.victims
+    if len(victims) > policy.defrag_max_victims:
+        return "victims"
+    moved = 0
+    for name, indexes in victims.items():
+        victim = fleet.jobs[name]
+        gpus = sum(slice_gpus(fleet, victim.slices[index]) for index in indexes)
+        equal = victim.spec.priority == case.job.spec.priority
+        if equal and (len(indexes), gpus) >= case.size:
+            return "not-smaller"
+        moved += gpus
+    per_node = fleet.topology.gpus_per_node
+    slice_ = max(piece.gpus or piece.nodes * per_node for piece in case.made.pieces)
+    if moved > max(policy.defrag_max_share * fleet.installed_gpus, slice_):
+        return "share"
+    return None
+
+
+def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Search) -> Verdict:
+    """Is the best set worth it, now or later?"""
+    outcome, again = Outcome.GO, None
+    if search.best is None:
+        outcome = Outcome.NO_HOMES if search.failed else Outcome.NO_WAY
+    else:
+        cost = search.best[1].cost
+        again = release_at(case, case.now + cost / case.gpus * HOUR)
+        if again is not None:
+            outcome = Outcome.RELEASE
+        elif cost * case.fleet.policy.defrag_kappa > gain:
+            outcome, again = Outcome.DEAR, pays_at(case, cost)
+    chosen, settled = search.best or (None, None)
+    return Verdict(
+        job=case.job,
+        outcome=outcome,
+        benefit=gain,
+        again=again,
+        case=case,
+        found=found,
+        chosen=chosen,
+        settled=settled,
+        next_best=search.next_best,
+        failed=search.failed,
+    )
+
+
+def entry_of(verdict: Verdict, plan: PlanId) -> DefragPlanned | None:
+    """The plan as an entry; None when there is none, or the ledger would not have it."""
+    case, settled, chosen = verdict.case, verdict.settled, verdict.chosen
+    if verdict.outcome is not Outcome.GO or case is None or settled is None or chosen is None:
+        return None
+    policy = case.fleet.policy
+    racks = ",".join(str(case.fleet.rack_name(number)) for number in chosen.racks)
+    made = DefragPlanned(
+        plan=plan,
+        job=case.job.id,
+        membership=case.job.membership + 1,
+        slices=settled.slices,
+        victims=tuple(_victim(case.fleet, home) for home in settled.homes),
+        notice_s=case.notice_s,
+        expires_at=case.now + policy.defrag_expiry_s,
+        hold_gpu_h=settled.hold,
+        cost_gpu_h=settled.cost,
+        benefit_gpu_h=verdict.benefit,
+        next_best_gpu_h=None if verdict.next_best is None else verdict.next_best.cost,
+        reason=Reason(
+            code="defrag.pays",
+            numbers={
+                "cost": settled.cost,
+                "benefit": verdict.benefit,
+                "racks": racks,
+                "victims": len(settled.homes),
+                "sets_without_homes": len(verdict.failed),
+            },
+        ),
+    )
+    return made if illegal(case.fleet, made) is None else None
+
+
+def _victim(fleet: Fleet, home: Home) -> Victim:
+    victim = fleet.jobs[home.job]
+    return Victim(
+        job=home.job,
+        membership=victim.membership + 1,
+        move=move_of(victim),
+        homes=home.homes,
+        cost=home.cost,
+    )
+
+
+def still_holds(
+    fleet: Fleet, entry: DefragPlanned, checkpoints: Checkpoints, decided_at: float, now: float
+) -> str | None:
+    """Check a plan again on a newer fleet: None when it may be offered, else why it may not.
+
+    Its own reasons must hold: nothing hinders it, the job is blocked as before and does not fit by
+    itself, no victim has become one that nobody may move, the cost has not risen but by time, and
+    it pays now.
+    """
+    stopped = hindrance(fleet, now)
+    if stopped is not None:
+        return stopped.code
+    problem = illegal(fleet, entry)
+    if problem is not None:
+        return problem
+    job = fleet.jobs[entry.job]
+    if ripe_at(fleet, job) is None:
+        return f"job {job.id} is not blocked by topology any more"
+    if place(fleet, job) is not None:
+        return f"job {job.id} fits"
+    kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    if any(kept >> fleet.rack_numbers[part.rack] & 1 for part in entry.slices):
+        return "a wounded slice could use one of the racks"
+    return _still_pays(fleet, job, entry, checkpoints, decided_at, now)
+
+
+def _still_pays(
+    fleet: Fleet,
+    job: Job,
+    entry: DefragPlanned,
+    checkpoints: Checkpoints,
+    decided_at: float,
+    now: float,
+) -> str | None:
+    then = blocked(fleet, job, checkpoints, decided_at, entry.notice_s)
+    case = blocked(fleet, job, checkpoints, now, entry.notice_s)
+    if isinstance(then, Reason) or isinstance(case, Reason):
+        return f"job {job.id} cannot be cut any more"
+    before = cost = entry.hold_gpu_h
+    for victim in entry.victims:
+        there = fleet.jobs[victim.job]
+        forbids = forbidden(case, there)
+        if forbids is not None:
+            return f"{victim.job}: {forbids}"
+        before += terms(then, there, victim.cost.home_h * HOUR).total
+        cost += terms(case, there, victim.cost.home_h * HOUR).total
+    if before > entry.cost_gpu_h * (1.0 + 1e-9):
+        return f"costs {before:.2f} GPU-h, not {entry.cost_gpu_h:.2f}"
+    if cost * fleet.policy.defrag_kappa > benefit(case):
+        return f"costs {cost:.2f} GPU-h and does not pay"
+    return None

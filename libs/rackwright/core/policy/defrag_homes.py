@@ -1,0 +1,192 @@
+"""Homes for all victims of a set, found on the fleet as it would be: no set without all of them.
+
+The victims leave, the blocked job is placed whole, then each victim is placed by placement's own
+order, the largest first. Nobody else moves, so no home needs a further victim. Spares stay spares:
+only what sat on lent spares may do so again.
+"""
+
+from dataclasses import dataclass, replace
+
+from rackwright.core.evolve import evolve
+from rackwright.core.fleet import Fleet
+from rackwright.core.fold.seats import give_back, leave, seat
+from rackwright.core.jobs import Job, Slice
+from rackwright.core.policy.ask import Ask, Same, ask_of
+from rackwright.core.policy.cut import Cut, Piece, cut
+from rackwright.core.policy.defrag_cost import Blocked, terms
+from rackwright.core.policy.defrag_racks import Left
+from rackwright.core.policy.defrag_search import Chosen
+from rackwright.core.policy.draft import Draft, Seat
+from rackwright.core.policy.gangs import choose
+from rackwright.core.policy.placement import place
+from rackwright.core.policy.small import place_small
+from rackwright.wire.entries.job import SlicePlacement
+from rackwright.wire.entries.slice import CostTerms
+from rackwright.wire.ids import JobId
+from rackwright.wire.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """One victim: the slices that leave, where they go, and what it costs."""
+
+    job: JobId
+    homes: tuple[SlicePlacement, ...]
+    cost: CostTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A set with a place for everybody; `cost` in GPU-hours, the held racks' idle time included."""
+
+    slices: tuple[SlicePlacement, ...]
+    homes: tuple[Home, ...]
+    hold: float
+    cost: float
+
+
+def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
+    """Places for the blocked job and all victims, or what has none."""
+    trial = without(case.fleet, chosen.leaves)
+    slices = place(trial, case.job)
+    if slices is None:
+        return Reason(code="no-fit", numbers={"job": case.job.id})
+    leaves = tuple(left for left in chosen.leaves if _in_the_way(case, left, slices))
+    if leaves != chosen.leaves:
+        trial = without(case.fleet, leaves)
+    for one in slices:
+        seat(trial, case.job, one, case.job.membership + 1)
+    homes: list[Home] = []
+    for name, indexes in _largest_first(case, leaves):
+        home = _home(case, trial, case.fleet.jobs[name], indexes)
+        if home is None:
+            return Reason(code="no-home", numbers={"job": name})
+        homes.append(home)
+    cost = chosen.hold + sum(home.cost.total for home in homes)
+    ordered = tuple(sorted(homes, key=lambda home: home.job))
+    return Settled(slices=slices, homes=ordered, hold=chosen.hold, cost=cost)
+
+
+def trial_of(fleet: Fleet) -> Fleet:
+    """A fleet of the caller's own, to be changed by functions of the fold."""
+    return evolve(fleet, touched_racks=set(), touched_jobs=set())
+
+
+def without(fleet: Fleet, leaves: tuple[Left, ...]) -> Fleet:
+    """The fleet once these slices have been told to leave, as the fold would have it."""
+    trial = trial_of(fleet)
+    for name, index in leaves:
+        job = fleet.jobs[name]
+        part = job.slices[index]
+        ranks = range(part.first_rank, part.first_rank + part.size)
+        leave(trial, job, part, ranks, 0.0, 0.0)
+        give_back(trial, name, part)
+    return trial
+
+
+def _in_the_way(case: Blocked, left: Left, slices: tuple[SlicePlacement, ...]) -> bool:
+    """Does the blocked job take anything that this slice has?"""
+    part = case.fleet.jobs[left[0]].slices[left[1]]
+    name = case.fleet.racks[part.rack].spec.rack
+    return any(
+        one.rack == name
+        and one.nodes & part.mask
+        and (not one.gpus or not part.gpus or one.gpus & part.gpus)
+        for one in slices
+    )
+
+
+def _largest_first(case: Blocked, leaves: tuple[Left, ...]) -> list[tuple[JobId, tuple[int, ...]]]:
+    by_job: dict[JobId, tuple[int, ...]] = {}
+    for name, index in leaves:
+        by_job[name] = (*by_job.get(name, ()), index)
+
+    def order(one: tuple[JobId, tuple[int, ...]]) -> tuple[int, int, JobId]:
+        parts = [case.fleet.jobs[one[0]].slices[index] for index in one[1]]
+        gpus = sum(part.gpus.bit_count() for part in parts)
+        return (-sum(part.size for part in parts), -gpus, one[0])
+
+    return sorted(by_job.items(), key=order)
+
+
+def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) -> Home | None:
+    """Seat these slices of a victim on the trial fleet."""
+    parts = [victim.slices[index] for index in indexes]
+    draft = _draft(trial, victim, parts)
+    homes: list[SlicePlacement] = []
+    for part in parts:
+        found = _seat(draft, part, alone=len(victim.slices) == 1)
+        if found is None:
+            return None
+        home = SlicePlacement(
+            index=part.index,
+            group=part.group,
+            replica=part.replica,
+            first_rank=part.first_rank,
+            rack=trial.racks[found.rack].spec.rack,
+            nodes=found.nodes,
+            gpus=found.gpus,
+            lent=found.lent,
+        )
+        homes.append(home)
+    for home in homes:
+        seat(trial, victim, home, victim.membership + 1)
+    free = all(_free_now(case.fleet, home) for home in homes)
+    drain_s = 0.0 if free else case.fleet.policy.defrag_drain_s
+    return Home(job=victim.id, homes=tuple(homes), cost=terms(case, victim, drain_s))
+
+
+def _draft(trial: Fleet, victim: Job, parts: list[Slice]) -> Draft:
+    """What the racks offer a victim whose other slices stay where they are."""
+    moving = {part.index for part in parts}
+    staying = [part for part in victim.slices if part.index not in moving]
+    ask = _ask(trial, victim)
+    if not all(part.lent for part in parts):
+        ask = replace(ask, lendable=False)
+    draft = Draft(fleet=trial, ask=ask, same=_same(trial, ask, staying))
+    for part in staying:
+        draft.take(Seat(part.rack, part.mask))
+    return draft
+
+
+def _ask(trial: Fleet, victim: Job) -> Ask:
+    """Its constraints, for the slices it has: its cut may have been another one."""
+    pieces = tuple(
+        Piece(
+            index=part.index,
+            group=part.group,
+            replica=part.replica,
+            first_rank=part.first_rank,
+            nodes=part.size,
+            gpus=part.gpus.bit_count(),
+        )
+        for part in victim.slices
+    )
+    made = cut(victim.spec, trial.policy, trial.topology)
+    only = made.node_gpus if isinstance(made, Cut) else 0
+    return ask_of(trial, victim, Cut(pieces=pieces, node_gpus=only, needs=()), 0)
+
+
+def _same(trial: Fleet, ask: Ask, staying: list[Slice]) -> Same | None:
+    if not staying:
+        return None
+    return ask.same_of(trial.node_at(staying[0].rack, staying[0].nodes[0]))
+
+
+def _seat(draft: Draft, part: Slice, *, alone: bool) -> Seat | None:
+    """The best seat for one slice; takes it."""
+    if alone and part.size == 1:
+        return place_small(draft, part.gpus.bit_count())
+    seats = choose(draft, part.size, 1, ((), draft.ask.racks))
+    return seats[0] if seats else None
+
+
+def _free_now(fleet: Fleet, home: SlicePlacement) -> bool:
+    """Is this home free as things are, and not only once the plan is carried out?"""
+    rack = fleet.rack(home.rack)
+    wanted = home.gpus or -1
+    return not any(
+        rack.taken_gpus(place) & wanted
+        for place in range(home.nodes.bit_length())
+        if home.nodes >> place & 1
+    )
