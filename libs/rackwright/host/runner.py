@@ -84,10 +84,6 @@ class Runner(Generic[S]):
         bus.link.on_disconnect(partial(self._connected, False))
         bus.link.on_reconnect(partial(self._connected, True))
 
-    def _connected(self, now: bool) -> None:
-        self.standing.connected = now
-        self._log.log(20 if now else 30, "bus.back" if now else "bus.lost")
-
     @property
     def state(self) -> S | None:
         """What the machine remembers now; None before its life began."""
@@ -171,14 +167,19 @@ class Runner(Generic[S]):
         self._log.critical("fold.stopped", seq=error.seq, why=error.why)
         await self._stop.wait()
 
+    def _connected(self, now: bool) -> None:
+        self.standing.connected = now
+        if not self.standing.stopping:
+            self._log.log(20 if now else 30, "bus.back" if now else "bus.lost")
+
     def _told(self, step: Step) -> None:
         self._around.tracing.folded(step)
         self.metrics.folded.inc()
         if step.folding.void:
             self.metrics.voids.labels(step.commit.source.partition("/")[0]).inc()
-            level = "info" if step.commit.prev is None else "error"
+            # A late observation is void now and then; a decision never should be.
             self._log.log(
-                20 if level == "info" else 40,
+                20 if step.commit.prev is None else 40,
                 "commit.void",
                 seq=step.stored.seq,
                 type=step.commit.type,

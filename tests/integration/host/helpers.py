@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
 
@@ -44,12 +44,14 @@ class FaultyLedger:
         self._ledger = ledger
         self.lose_before = 0
         self.lose_after = 0
-        self.sent = 0
+        self.before_next: Callable[[], Awaitable[None]] | None = None
 
     async def append(
         self, subject: str, data: bytes, *, expected: int | None, headers: Headers = NO_HEADERS
     ) -> Outcome:
-        self.sent += 1
+        if self.before_next is not None:
+            before, self.before_next = self.before_next, None
+            await before()
         lost = Unsettled(reason=Cause.NO_ANSWER, detail="lost by the test")
         if self.lose_before:
             self.lose_before -= 1
