@@ -123,7 +123,7 @@ class AgentProcess:
             hardware=config.hardware,
             job_of=self._jobs.value,
             say=lambda: self._outbox.status_changed(status),
-            tell=lambda fault: self._tell(who, fault),
+            tell=self._tell,
             root=None if self._pretend else config.root,
             hooks=self._hooks,
         )
@@ -163,7 +163,7 @@ class AgentProcess:
         gpus = {pci: index for index, pci in enumerate(config.gpu_pci)}
 
         def on_xid(signal: XidSignal) -> None:
-            self._tell(node.who, xid_fault(node.who, signal, gpus, time.time()))
+            self._tell(xid_fault(node.who, signal, gpus, time.time()))
 
         config.root.mkdir(parents=True, exist_ok=True)
         position = config.root / "kernel-log.position"
@@ -191,7 +191,8 @@ class AgentProcess:
         node = self._by_status[subject]
         return self._envelope(node.who, node.status())
 
-    def _tell(self, who: Who, fault: Fault) -> None:
+    def _tell(self, fault: Fault) -> None:
+        who = self.nodes[fault.node].who
         self._outbox.fault(self._subjects.signal(who.rack, who.node), self._envelope(who, fault))
 
     def _on_job(self, value: JobValue) -> None:
@@ -230,6 +231,7 @@ class AgentProcess:
             due = max(due, loop.time())
 
     async def _send_heartbeat(self, node: NodeAgent) -> None:
+        node.renew_if_lapsed()
         if node.silent:
             return
         who = node.who

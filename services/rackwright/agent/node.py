@@ -6,8 +6,10 @@ into its status. Several nodes of one process share the bus and the watches, not
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,12 @@ from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import Refused
 from rackwright.agent.said import Who, other_fault, worker_status
-from rackwright.wire.ids import CellName, LedgerId, WorkerId, parse_worker
+from rackwright.wire.ids import CellName, LedgerId, SessionId, WorkerId, parse_worker
 from rackwright.wire.nodes import Hardware
 from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
 from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments, StopLine
+
+DYING_NS = 5_000_000_000  # a worker that lives on so long after its lease was told to
 
 log = structlog.get_logger()
 
@@ -85,7 +89,6 @@ class NodeAgent:
         self._backend = backend
         self._files = files
         self._save = save
-        self.hold.until_ns = backend.lease_ns
         self._say()
 
     def read_progress_with(self, reader: ProgressReader) -> None:
@@ -125,6 +128,26 @@ class NodeAgent:
             hardware=self._hardware,
             workers=tuple(told),
         )
+
+    def renew_if_lapsed(self) -> bool:
+        """Take a new session when the lease of this one has run out; True when it did.
+
+        The old session may have been fenced in the ledger, which is for good. Workers that stop
+        with the lease are waited for, so that the join does not list what is being killed.
+        """
+        lapsed_ns = now_ns() - self.hold.until_ns
+        if self.hold.until_ns == 0 or lapsed_ns < 0 or self.silent:
+            return False
+        dying = any(not record.ended for record in self.workers.records.values())
+        if dying and lapsed_ns < DYING_NS:
+            return False
+        session = SessionId(f"s{secrets.token_hex(6)}")
+        log.warning("session.renewed", node=self.who.node, old=self.who.session, new=session)
+        self.who = replace(self.who, session=session)
+        self.hold = Hold(session=session)
+        self._value = None
+        self._say()
+        return True
 
     def echoed(self, session: Any, n: int, lease_s: float, head: int) -> None:
         """A monitor has heard us: the lease runs on, and what waited for it is tried again."""

@@ -279,11 +279,12 @@ class Supervisor:
         """Collect every child after the kill; none left means that nothing of the worker is."""
         try:
             while True:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     return
                 if pid == self.leader:
                     self.group = 0
+                    self.code = os.waitstatus_to_exitcode(status)
         except ChildProcessError:
             self.finish()
 

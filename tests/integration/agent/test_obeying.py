@@ -206,7 +206,7 @@ async def test_a_restarted_agent_finds_its_worker_with_the_same_pid(
         await cell.until(lambda s: state_of(s) is WorkerState.STOPPED)
 
 
-async def test_without_echoes_the_worker_is_fenced_and_nothing_new_starts(
+async def test_without_echoes_the_worker_is_fenced_and_the_node_joins_anew(
     cell: Cell, tmp_path: Path
 ) -> None:
     cell.lease_s = 1.0
@@ -217,10 +217,15 @@ async def test_without_echoes_the_worker_is_fenced_and_nothing_new_starts(
         await cell.until(lambda s: state_of(s) is WorkerState.RUNNING)
         cell.lease_s = 0.0
         await cell.until(lambda s: state_of(s) is WorkerState.FENCED)
-        await cell.assign(joined.session, line(), line(2))
+        anew = await cell.until(lambda s: s.session != joined.session)
+        assert state_of(anew) is WorkerState.FENCED
         cell.lease_s = 30.0
+        await cell.assign(joined.session, line(3))
+        await cell.assign(anew.session, line(), line(2))
         await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.RUNNING)
-        await cell.assign(joined.session, stop=(StopLine(worker=line(2).worker),))
+        assert cell.status is not None
+        assert state_of(cell.status, "j/0/3") is None
+        await cell.assign(anew.session, stop=(StopLine(worker=line(2).worker),))
         await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.STOPPED)
 
 
