@@ -1,7 +1,7 @@
 """Small cells for tests: a ledger folded in memory, with racks joined and jobs on nodes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.core.fleet import Fleet
@@ -11,7 +11,13 @@ from rackwright.core.invariants import check
 from rackwright.core.jobs import Job
 from rackwright.core.racks import Rack
 from rackwright.wire.entries.cell import LedgerCreated, LedgerTicked
-from rackwright.wire.entries.job import JobPlaced, JobQueued, JobStarted, SlicePlacement
+from rackwright.wire.entries.job import (
+    JobFinished,
+    JobPlaced,
+    JobQueued,
+    JobStarted,
+    SlicePlacement,
+)
 from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
@@ -64,6 +70,7 @@ class Cell:
     fleet: Fleet = field(default_factory=Fleet)
     sound: bool = True
     placed: int = 0
+    last: tuple[Entry, ...] = ()
 
     def add(self, *entries: Entry, source: str = "test/0", wishes_to: int | None = None) -> Folding:
         """Commit these entries; they must be legal."""
@@ -83,9 +90,14 @@ class Cell:
         folding = fold(self.fleet, seq, max(self.fleet.time, EPOCH), commit)
         assert not folding.void, folding.why
         self.fleet = folding.fleet
+        self.last = entries
         if self.sound:
             check(self.fleet)
         return folding
+
+    def copy(self) -> "Cell":
+        """Another future of the same cell."""
+        return replace(self)
 
     def wait(self, seconds: float) -> None:
         """Let ledger time pass."""
@@ -241,6 +253,10 @@ class Cell:
         if start:
             self.start(job)
         return self.job(job)
+
+    def finish(self, job: str) -> None:
+        """All ranks have ended well."""
+        self.add(JobFinished(job=JobId(job)))
 
     def start(self, job: str) -> None:
         """All ranks are up."""
