@@ -1,0 +1,114 @@
+"""What an append's answer means, given how far the ledger is folded."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackwright.bus.ports import Appended, Cause, Outcome, Refused, Unsettled
+from rackwright.core.fleet import Fleet
+from rackwright.core.fold import fold
+from rackwright.core.machine import Offer
+from rackwright.host.commits import MAX_DATA, Author
+from rackwright.host.offers import Flight, Lost, Won, legal_part
+from rackwright.wire.codec import Unreadable, decode_commit
+from rackwright.wire.entries.cell import LedgerCreated, LedgerTicked, WishRefused
+from rackwright.wire.ids import CellName, LedgerId, Owner
+from rackwright.wire.message import Entry
+from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason
+
+AUTHOR = Author(CellName("lab"), "placer", 0, token="t")
+UNSETTLED = Unsettled(reason=Cause.NO_ANSWER, detail="")
+
+
+def created() -> Fleet:
+    entry = LedgerCreated(ledger=LedgerId("one"), fold_version=1, policy=Policy())
+    commit = AUTHOR.commit(Fleet(ledger=LedgerId("one")), Offer(entries=(entry,)), 0.0)
+    return fold(Fleet(), 1, 1000.0, commit).fleet
+
+
+def no(wish: int, subject: str = "") -> WishRefused:
+    return WishRefused(
+        kind="wish.cancel", owner=Owner("ann"), subject=subject, reason=Reason(code="no"), wish=wish
+    )
+
+
+def flight(*entries: Entry, compare: bool = True) -> Flight:
+    offer = Offer(entries=entries, compare=compare)
+    return Flight(sealed=AUTHOR.seal(created(), offer, 0.0), sent_mono=7.0)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "folded", "known"),
+    [
+        (Appended(seq=2), 1, False),
+        (Refused(last_seq=4), 3, False),
+        (Refused(last_seq=4), 4, True),
+        (UNSETTLED, 1, False),
+        (UNSETTLED, 2, True),
+        (None, 9, False),
+    ],
+)
+def test_an_append_is_lost_only_when_its_place_is_folded(
+    outcome: Outcome | None, folded: int, known: bool
+) -> None:
+    one = flight(no(1))
+    one.outcome = outcome
+    assert one.settled(folded) == (Lost(offer=one.sealed.offer) if known else None)
+
+
+@pytest.mark.parametrize("outcome", [Appended(seq=2), Refused(last_seq=2), UNSETTLED])
+def test_what_the_fold_met_is_in_whatever_was_answered(outcome: Outcome) -> None:
+    one = flight(no(1))
+    one.outcome, one.found = outcome, 2
+    assert one.settled(2) == Won(sealed=one.sealed, seq=2, sent_mono=7.0)
+
+
+def test_an_observation_without_an_answer_is_never_given_up() -> None:
+    one = flight(LedgerTicked(), compare=False)
+    one.outcome = UNSETTLED
+    assert one.settled(1000) is None
+
+
+def test_a_commit_names_its_predecessor_unless_it_observes() -> None:
+    fleet = created()
+    decision = AUTHOR.seal(fleet, Offer(entries=(no(1),)), 0.0)
+    observation = AUTHOR.seal(fleet, Offer(entries=(LedgerTicked(),), compare=False), 0.0)
+    assert (decision.commit.prev, decision.expected) == (fleet.last_id, 1)
+    assert (observation.commit.prev, observation.expected) == (None, None)
+    assert decision.commit.id != observation.commit.id
+    assert decision.commit.ledger == "one"
+    assert decode_commit("wish.refused", decision.data) == decision.commit
+
+
+def test_entries_that_have_no_room_are_left_for_the_next_commit() -> None:
+    entries = tuple(no(wish, "x" * 5000) for wish in range(1, 61))
+    fleet = created()
+    left: Offer | None = Offer(entries=entries, wishes_to=60)
+    sent: list[Entry] = []
+    promises = []
+    while left is not None:
+        sealed = AUTHOR.seal(fleet, left, 0.0)
+        assert len(sealed.data) <= MAX_DATA
+        sent += sealed.commit.entries
+        promises.append(sealed.commit.wishes_to)
+        left = sealed.rest
+    assert tuple(sent) == entries
+    assert promises == [None] * (len(promises) - 1) + [60]
+    assert len(promises) > 2
+
+
+def test_an_entry_that_is_too_large_alone_is_refused_here() -> None:
+    with pytest.raises(Unreadable, match="at most"):
+        AUTHOR.seal(created(), Offer(entries=(no(1, "x" * MAX_DATA),)), 0.0)
+
+
+def test_only_what_the_fold_would_take_is_offered() -> None:
+    fleet = created()
+    legal, lost = legal_part(AUTHOR, fleet, Offer(entries=(no(1), no(2)), wishes_to=2), 1000.0)
+    assert (legal, lost) == (Offer(entries=(no(1), no(2)), wishes_to=2), [])
+    legal, lost = legal_part(
+        AUTHOR, fleet, Offer(entries=(no(1), no(1), no(2)), wishes_to=2), 1000.0
+    )
+    assert legal == Offer(entries=(no(1), no(2)))
+    assert lost == [Lost(offer=Offer(entries=(no(1),)), why="wish 1 has been answered")]
