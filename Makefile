@@ -42,10 +42,10 @@ types: .venv ## check types strictly
 	.venv/bin/mypy $(CODE)
 
 bench: .venv ## measure, beside the disk's own fsync time
-	.venv/bin/python -m benchmarks
+	.venv/bin/python -m benchmarks $(ARGS)
 
-trace: .venv ## run a recorded workload through a live cell: make trace TRACE=jobs.csv
-	.venv/bin/python -m benchmarks.trace $(TRACE)
+trace: .venv ## run recorded workloads through a live cell: make trace TRACE_DIR=directory
+	TRACE_DIR="$(TRACE_DIR)" .venv/bin/python -m benchmarks.trace $(ARGS)
 
 schemas: .venv ## write the JSON Schemas of the wire anew
 	.venv/bin/python -m rackwright.wire.schema
