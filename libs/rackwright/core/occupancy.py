@@ -1,0 +1,241 @@
+"""What every node and every GPU of the cell is doing now, and what could still start.
+
+Each installed GPU is in exactly one state (policy page, section 4), as far as a fleet can
+tell: work that a job will have to do again shows only later.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.index import bits
+from rackwright.core.jobs import Job, JobState
+from rackwright.core.policy.cut import whole_slice
+from rackwright.core.racks import Node, Rack, Tenancy
+from rackwright.wire.nodes import Fitness, RackFitness
+
+SIZES = (1, 2, 4, 8, 16, 17, 18)
+
+
+class NodeUse(StrEnum):
+    """One word for a node; trouble comes before use, a node in trouble may still have work."""
+
+    ABSENT = "absent"
+    FAILED = "failed"
+    UNFIT = "unfit"
+    SUSPECTED = "suspected"
+    DRAINING = "draining"
+    CORDONED = "cordoned"
+    USED = "used"
+    PART = "part"
+    LENT = "lent"
+    CLEANING = "cleaning"
+    PROBATION = "probation"
+    HELD = "held"
+    SPARE = "spare"
+    FREE = "free"
+
+
+class GpuState(StrEnum):
+    """What a GPU does."""
+
+    USEFUL = "useful"
+    RESTARTING = "restarting"
+    STALLED = "stalled"
+    LENT_USEFUL = "lent_useful"
+    SPARE = "spare"
+    FRAGMENT = "fragment"
+    WHOLE_FREE = "whole_free"
+    HELD = "held"
+    DRAINING = "draining"
+    CLEANING = "cleaning"
+    PROBATION = "probation"
+    SUSPECTED = "suspected"
+    DOWN_NODE = "down_node"
+    DOWN_RACK = "down_rack"
+    MAINTENANCE = "maintenance"
+
+
+AT_WORK = frozenset({GpuState.USEFUL, GpuState.RESTARTING, GpuState.STALLED, GpuState.LENT_USEFUL})
+OUT = frozenset(
+    {
+        GpuState.DRAINING,
+        GpuState.SUSPECTED,
+        GpuState.DOWN_NODE,
+        GpuState.DOWN_RACK,
+        GpuState.MAINTENANCE,
+    }
+)
+
+
+def node_use(rack: Rack, place: int, now: float) -> NodeUse:
+    """The one word for the node at this place of the rack, at ledger time `now`."""
+    node = rack.nodes[place]
+    trouble = _trouble(node)
+    if trouble is not None:
+        return trouble
+    tenants = rack.tenants_at(place)
+    if tenants:
+        if any(tenant.lent for tenant in tenants):
+            return NodeUse.LENT
+        return NodeUse.PART if any(tenant.gpus for tenant in tenants) else NodeUse.USED
+    if any(leaving.node == place for leaving in rack.leaving):
+        return NodeUse.CLEANING
+    if node.probation_until > now:
+        return NodeUse.PROBATION
+    if rack.held_until > now:
+        return NodeUse.HELD
+    return NodeUse.SPARE if place in spares(rack) else NodeUse.FREE
+
+
+def _trouble(node: Node) -> NodeUse | None:
+    checks = (
+        (node.failed, NodeUse.FAILED),
+        (node.session is None, NodeUse.ABSENT),
+        (node.fitness is Fitness.NONE, NodeUse.UNFIT),
+        (bool(node.suspected), NodeUse.SUSPECTED),
+        (node.draining, NodeUse.DRAINING),
+        (node.cordoned, NodeUse.CORDONED),
+    )
+    return next((use for holds, use in checks if holds), None)
+
+
+def spares(rack: Rack) -> frozenset[int]:
+    """Places of the free nodes that are kept beside protected slices: the last ones."""
+    free = list(bits(rack.usable))
+    return frozenset(free[-rack.shape.target :] if rack.shape.target else ())
+
+
+def gpu_states(fleet: Fleet, now: float) -> Counter[GpuState]:
+    """Installed GPUs by what they do. Looks at every node."""
+    found: Counter[GpuState] = Counter()
+    slice_nodes = whole_slice(fleet.policy, fleet.topology)
+    out = _in_maintenance(fleet, now)
+    for number in sorted(fleet.racks):
+        rack = fleet.racks[number]
+        for place in range(len(rack.nodes)):
+            away = rack.spec.rack in out or rack.nodes[place].name in out
+            _add(fleet, rack, place, slice_nodes, now, away, found)
+    return found
+
+
+def _in_maintenance(fleet: Fleet, now: float) -> frozenset[str]:
+    """Racks and nodes whose planned absence has begun."""
+    open_now = [one for one in fleet.maintenance if one.begin <= now < one.end]
+    return frozenset(name for one in open_now for name in (*one.racks, *one.nodes))
+
+
+def _add(
+    fleet: Fleet,
+    rack: Rack,
+    place: int,
+    slice_nodes: int,
+    now: float,
+    away: bool,
+    found: Counter[GpuState],
+) -> None:
+    """Count the GPUs of one node."""
+    node = rack.nodes[place]
+    gone = _gone(rack, node)
+    if gone is not None:
+        found[GpuState.MAINTENANCE if away else gone] += node.gpus
+        return
+    left = node.gpus
+    for tenancy in rack.tenants_at(place):
+        gpus = tenancy.gpus.bit_count() or node.gpus
+        found[_working(fleet.jobs[tenancy.job], tenancy)] += gpus
+        left -= gpus
+    if left > 0:
+        state = GpuState.MAINTENANCE if away else _idle(rack, place, slice_nodes, now)
+        found[state] += left
+
+
+def _gone(rack: Rack, node: Node) -> GpuState | None:
+    if rack.isolated or rack.fitness is RackFitness.DOWN:
+        return GpuState.DOWN_RACK
+    if node.failed or node.session is None or node.fitness is Fitness.NONE:
+        return GpuState.DOWN_NODE
+    return None
+
+
+def _working(job: Job, tenancy: Tenancy) -> GpuState:
+    if job.wounds:
+        return GpuState.STALLED
+    if job.state is JobState.PLACED or job.started < job.membership:
+        return GpuState.RESTARTING
+    return GpuState.LENT_USEFUL if tenancy.lent else GpuState.USEFUL
+
+
+_IDLE = {
+    NodeUse.SUSPECTED: GpuState.SUSPECTED,
+    NodeUse.DRAINING: GpuState.DRAINING,
+    NodeUse.CORDONED: GpuState.DRAINING,
+    NodeUse.USED: GpuState.FRAGMENT,
+    NodeUse.PART: GpuState.FRAGMENT,
+    NodeUse.LENT: GpuState.FRAGMENT,
+    NodeUse.CLEANING: GpuState.CLEANING,
+    NodeUse.PROBATION: GpuState.PROBATION,
+    NodeUse.HELD: GpuState.HELD,
+    NodeUse.SPARE: GpuState.SPARE,
+}
+
+
+def _idle(rack: Rack, place: int, slice_nodes: int, now: float) -> GpuState:
+    """GPUs without a tenant on a node that is there."""
+    if rack.fitness is not RackFitness.GOOD:
+        return GpuState.DOWN_RACK
+    state = _IDLE.get(node_use(rack, place, now))
+    if state is not None:
+        return state
+    return GpuState.WHOLE_FREE if rack.shape.usable >= slice_nodes > 0 else GpuState.FRAGMENT
+
+
+def occupancy(states: Counter[GpuState]) -> float:
+    """Share of the schedulable GPUs that have work; 0 in an empty cell."""
+    schedulable = sum(count for state, count in states.items() if state not in OUT)
+    at_work = sum(states[state] for state in AT_WORK)
+    return at_work / schedulable if schedulable else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startable:
+    """What could start now. `slices`: by size in nodes. `room`: free nodes above spare targets.
+
+    `whole` racks can take a full slice, `broken` cannot, `pinned` of the broken never could without
+    touching pinned work. `fragmentation` is 1 - (slice x startable slices) / room; 0 without room.
+    """
+
+    slices: dict[int, int]
+    room: int
+    whole: int
+    broken: int
+    pinned: int
+    fragmentation: float
+
+
+def startable(fleet: Fleet) -> Startable:
+    """Counted from racks by shape, not rack by rack."""
+    size = whole_slice(fleet.policy, fleet.topology)
+    wanted = sorted({one for one in (*SIZES, size) if 0 < one <= fleet.topology.largest_rack})
+    slices = dict.fromkeys(wanted, 0)
+    whole = broken = pinned = 0
+    for shape, racks in fleet.index.by_shape.items():
+        count = racks.bit_count()
+        for one in wanted:
+            slices[one] += count * (shape.usable // one)
+        if shape.usable >= size > 0:
+            whole += count
+        else:
+            broken += count
+            pinned += count * (shape.size - shape.pinned < size)
+    room = fleet.index.room
+    share = size * slices.get(size, 0) / room if room else 1.0
+    return Startable(
+        slices=slices,
+        room=room,
+        whole=whole,
+        broken=broken,
+        pinned=pinned,
+        fragmentation=max(0.0, 1.0 - share),
+    )

@@ -1,0 +1,223 @@
+"""Reasons as sentences for people: a template for each code, and a fair sentence for any other."""
+
+import re
+from collections.abc import Mapping
+
+from rackwright.wire.reasons import Reason, RungTaken
+
+Numbers = Mapping[str, int | float | str]
+
+_NAMED = re.compile(r"\{([a-z0-9_]+)\}")
+
+
+def sentence(reason: Reason) -> str:
+    """What this reason says, in one sentence without a full stop."""
+    said = _said(reason.code, reason.numbers)
+    return said if said is not None else _plain(reason)
+
+
+def known(code: str) -> bool:
+    """Is there a template for this code?"""
+    return _templates(code) is not None
+
+
+def rung(taken: RungTaken) -> str:
+    """One rung of the ladder: taken or skipped, why, and its price."""
+    price = "" if taken.price_gpu_h is None else f", {number(taken.price_gpu_h)} GPU-h"
+    verb = "taken" if taken.taken else "skipped"
+    return f"{taken.rung} {verb}: {sentence(taken.reason)}{price}"
+
+
+def number(value: int | float | str) -> str:
+    """A number for people: two decimals at most."""
+    return f"{round(value, 2):.15g}" if isinstance(value, float) else str(value)
+
+
+def _said(code: str, numbers: Numbers) -> str | None:
+    """The richest template whose numbers are all there."""
+    for template in _templates(code) or ():
+        if set(_NAMED.findall(template)) <= numbers.keys():
+            return _NAMED.sub(lambda found: number(numbers[found[1]]), template)
+    return None
+
+
+def _templates(code: str) -> tuple[str, ...] | None:
+    exact = TEMPLATES.get(code)
+    if exact is not None:
+        return exact
+    families = (code[: at + 1] for at in range(len(code) - 1, -1, -1) if code[at] == ".")
+    return next((FAMILIES[family] for family in families if family in FAMILIES), None)
+
+
+def _plain(reason: Reason) -> str:
+    """A code nobody has written a sentence for, or one with other numbers than expected."""
+    told = ", ".join(f"{name} {number(value)}" for name, value in reason.numbers.items())
+    words = reason.code.replace(".", ": ").replace("-", " ").replace("_", " ")
+    return f"{words} ({told})" if told else words
+
+
+# From the richest sentence to the poorest; the first whose numbers are all there is used.
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    # The seven causes of waiting
+    "never": (
+        "can never fit: {slices} slices of {slice_nodes} nodes are asked for, {fits} fit the empty"
+        " cell; ask for {ask}",
+        "can never fit: a slice of {slice_nodes} nodes, the largest rack has {rack}; ask for {ask}",
+        "can never fit: {asked_nodes} nodes are asked for, the cell has {cell_nodes}; ask for"
+        " {ask}",
+        "can never fit: the cell has {cell_nodes} nodes",
+        "can never fit this cell",
+    ),
+    "quota": (
+        "queue {queue} may have {most} GPUs, has {used}, and {asked} more are asked for",
+        "its queue may have no more now",
+    ),
+    "health": (
+        "{fits_when_empty} of {slices} slices of {slice_nodes} nodes fit the healthy nodes, however"
+        " empty: {nodes_out} nodes are out ({repairs}), the next is due in {next_due_s} s",
+        "{fits_when_empty} of {slices} slices of {slice_nodes} nodes fit the healthy nodes, however"
+        " empty: {nodes_out} nodes are out ({repairs})",
+        "would fit if every node were healthy",
+    ),
+    "capacity": (
+        "{gpus} GPUs are asked for, {free_gpus} are free on nodes in use, and {room} nodes beyond"
+        " the spares",
+        "{nodes} nodes are asked for, {free} are free and {keep} of them are kept as spares",
+        "too few nodes are free",
+    ),
+    "held": (
+        "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
+        "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
+        "would fit, but nodes are held",
+    ),
+    "topology.pinned": (
+        "{nodes} nodes in {slices} slices of {slice_nodes} are asked for, {racks_that_fit} racks"
+        " fit, and {fits_when_moved} would if all that may be moved were: pinned work ({pins})"
+        " is in {pinned_racks} racks",
+        "free nodes lie apart, and what is between them may not be moved",
+    ),
+    "topology.movable": (
+        "{nodes} nodes in {slices} slices of {slice_nodes} are asked for, {free} are free, but only"
+        " {racks_that_fit} racks have {slice_nodes} together; moving other work could make room",
+        "free nodes lie apart; moving other work could make room",
+    ),
+    "fits": ("there is a place: it is placed at its turn",),
+    "backoff": ("tried again in {for_s} s",),
+    "paused": ("an operator has paused {automation} for {for_s} s more",),
+    "gates": ("{ranks} ranks wait until earlier workers have ended, first {first}",),
+    "coming-up": ("{ready} of {ranks} ranks are ready",),
+    # Placement
+    "placed": ("{nodes} nodes in {slices} slices on {racks} racks", "placed"),
+    "placed.scattered": (
+        "{nodes} nodes in {slices} slices on {racks} racks, {slices_asked} were asked for",
+    ),
+    "placed.fewer": ("{slices} of {slices_asked} slices on {racks} racks start now",),
+    "slice.uneven": (
+        "{nodes} nodes are no multiple of the slice of {slice_nodes}: the last slice has {last};"
+        " {ask} would be even",
+    ),
+    "slice.wide": (
+        "a slice of {nodes} of {rack} nodes leaves {spares} spares of {wanted}: a lost node may"
+        " have no replacement in the rack",
+    ),
+    "checkpoint.local": (
+        "checkpoints on the node's own disk: the job cannot be moved by restarting it elsewhere",
+    ),
+    "checkpoint.none": (
+        "no checkpoint interval is given: after a restart the job begins from the start",
+    ),
+    # Recovery
+    "process": ("{ranks} ranks start again on their nodes ({codes})",),
+    "node": ("{ranks} ranks have lost their nodes ({codes})",),
+    "part-of-node": ("a part of a node has no spare",),
+    "spare": ("a free spare of the rack",),
+    "spares.none": ("the rack has no free spare",),
+    "spares.short": ("the rack has too few free spares",),
+    "lent": ("spares that are lent to small work",),
+    "lent.none": ("no spare of the rack is lent",),
+    "small": ("the slice sits on spares itself",),
+    "drain.waits": ("a drain takes nobody's nodes",),
+    "tenant": ("nodes of work that may be preempted in the same rack",),
+    "tenants.none": ("no work in the rack may be preempted",),
+    "tenants.dear": ("preempting in the rack costs more than moving the slice",),
+    "free-rack": ("another rack has {nodes} free nodes: {rack}", "another rack is free"),
+    "racks.none": ("no other rack has {nodes} free nodes", "no other rack is free"),
+    "evict": ("work that may be preempted makes room in another rack",),
+    "victims.none": ("no work elsewhere may be preempted",),
+    "victims.dear": ("preempting elsewhere costs more than starting again",),
+    "no-place": ("there is no place for the slice",),
+    "evicted": ("made room for the recovery of {by}",),
+    "suspect_workload": (
+        "{swaps} nodes failed under it with {signal} within {window_s} s: the work is suspect",
+    ),
+    "rack.held": ("the rack is held",),
+    "rack.degraded": ("the rack is degraded",),
+    "rack.maintenance": ("the rack goes into maintenance",),
+    # Defragmentation
+    "defrag.pays": (
+        "costs {cost} GPU-h, waiting costs {benefit}: {victims} jobs make room in {racks}",
+    ),
+    "defrag.victim": ("made room for {for} by plan {plan}",),
+    "defrag.paused": ("an operator has paused defragmentation",),
+    "defrag.in-flight": ("plan {plan} is still being carried out",),
+    "defrag.not-blocked": ("the job is {state} and not blocked by movable topology ({cause})",),
+    "defrag.too-soon": ("it has not been blocked for long enough",),
+    "defrag.per-hour": ("{plans} plans in the last hour are enough",),
+    "no-fit": ("the freed racks do not take {job}",),
+    "no-home": ("{job} would have no place to go",),
+    "victims": ("too many jobs would have to move",),
+    "not-smaller": ("it is as large as the job that waits, at equal priority",),
+    "share": ("too large a share of the cell would have to move",),
+    "interactive": ("interactive work is never moved",),
+    "service": ("a service that is not declared movable",),
+    "not-restartable": ("it cannot be restarted",),
+    "not-preemptible": ("it may not be preempted",),
+    "checkpoint.overdue": ("its checkpoint is overdue: too much work would be lost",),
+    "finishing": ("it is about to end",),
+    "wounded": ("it is being recovered",),
+    "in-plan": ("it is part of another plan",),
+    "starting": ("it has not started yet",),
+    "higher-priority": ("its priority is higher",),
+    "young": ("it started or moved a short while ago",),
+    "cooldown": ("it made room a short while ago",),
+    "repeats": ("it has made room often enough today",),
+    "near-limit": ("it ends by itself soon",),
+    # Health
+    "silence": (
+        "no heartbeat for {waited_s} s after it was suspected",
+        "no heartbeat for {silent_s} s",
+        "no heartbeat",
+    ),
+    "culprits": ("two of its nodes failed within {window_s} s", "several of its nodes failed"),
+    "rack.event": (
+        "so many of its nodes failed within {window_s} s that the rack itself is at fault",
+    ),
+    "lemon": ("{faults} faults in 30 days: a person must clear it",),
+    "returned": ("came back healed",),
+    "repaired": ("repaired",),
+    "heard": ("heard again",),
+    "quiet": ("no new fault for long enough",),
+    "session.lost": ("its process was gone when the node came back",),
+    "drain": ("its node is drained",),
+    "unknown-node": ("there is no such node",),
+    "already": ("{why}",),
+    "not-in-repair": ("nothing about this node waits for repair",),
+    "not-joined": ("the node has not joined since: its agent must run first",),
+    "other-serial": ("the hardware found is {found}, not {said}",),
+    "gpu-count": ("{found} GPUs are found, {wanted} belong there", "GPUs are missing"),
+    "nvlink-down": ("an NVLink is down",),
+    "row-remap": ("memory rows are being remapped",),
+    "throttle": ("the GPU is throttled",),
+    "ib-down": ("the network port is down: good for work inside the rack only",),
+    "hook-failed": ("a site hook failed",),
+    "kill-failed": ("a process could not be ended",),
+    "start-failed": ("a process could not be started",),
+}
+
+# Codes that begin so. {} as above.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "spec.": ("{field} {is} {why}; ask for {ask}", "the specification cannot stand"),
+    "xid.": ("GPU {gpu} reported Xid {xid}", "a GPU reported Xid {xid}", "a GPU reported an Xid"),
+    "fabric.": ("the NVLink fabric is not ready",),
+    "repaired.": ("{by} repaired it", "repaired"),
+}

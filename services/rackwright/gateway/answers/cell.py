@@ -1,0 +1,165 @@
+"""The cell in numbers, and its settings."""
+
+from collections import Counter
+from dataclasses import MISSING, Field, fields
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.invariants import spares_short
+from rackwright.core.jobs import JobState
+from rackwright.core.occupancy import gpu_states, node_use, occupancy, startable
+from rackwright.gateway import asked, views
+from rackwright.gateway.answers.jobs import size_of
+from rackwright.gateway.context import Context
+from rackwright.gateway.counts import Counts, Histogram
+from rackwright.wire.entries.job import JobRequeued, JobSuspended
+from rackwright.wire.entries.slice import (
+    DefragFinished,
+    DefragPlanned,
+    DefragWithdrawn,
+    SliceMoved,
+    SliceRestarted,
+    SliceSwapped,
+)
+from rackwright.wire.policy import Policy
+
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
+    """The cell in numbers."""
+    fleet, counts, past = context.fleet, context.past.counts, context.past
+    states = gpu_states(fleet, context.now)
+    jobs: Counter[str] = Counter({state.value: 0 for state in JobState})
+    jobs.update(job.state.value for job in fleet.jobs.values())
+    jobs.update(stone.state.value for stone in fleet.tombstones.values())
+    stopped_at, stopped_why = context.stopped or (None, "")
+    return views.StatsAnswer(
+        **context.made(),
+        racks=len(fleet.racks),
+        installed_nodes=fleet.installed_nodes,
+        installed_gpus=fleet.installed_gpus,
+        jobs=dict(jobs),
+        nodes=node_states(fleet, context.now),
+        gpus={state.value: count for state, count in sorted(states.items()) if count},
+        occupancy=round(occupancy(states), 4),
+        queue=queue(fleet),
+        spares=spare_totals(fleet),
+        fragmentation=fragmentation(fleet),
+        recoveries=recoveries(counts),
+        defrags=defrags(fleet, counts),
+        unanswered_failures=len(fleet.fresh_faults),
+        interactive_touched=counts.interactive_touched,
+        paused={
+            automation.value: until
+            for automation, until in sorted(fleet.paused.items())
+            if until > context.now
+        },
+        voids=fleet.voids,
+        stopped_at=stopped_at,
+        stopped_why=stopped_why,
+        complete=past.complete,
+        since=past.since,
+    )
+
+
+def node_states(fleet: Fleet, now: float) -> dict[str, int]:
+    """Nodes by their one word. Looks at every node."""
+    found = Counter(
+        node_use(rack, place, now).value
+        for rack in fleet.racks.values()
+        for place in range(len(rack.nodes))
+    )
+    return dict(sorted(found.items()))
+
+
+def queue(fleet: Fleet) -> dict[str, views.QueuedBy]:
+    """Queued jobs by the cause the ledger has; `none`: not blocked, or not looked at yet."""
+    jobs: Counter[str] = Counter()
+    gpus: Counter[str] = Counter()
+    for name in fleet.queued:
+        job = fleet.jobs[name]
+        cause = "none" if job.blocked is None else job.blocked.code
+        jobs[cause] += 1
+        gpus[cause] += size_of(fleet, job)[1]
+    return {cause: views.QueuedBy(jobs=jobs[cause], gpus=gpus[cause]) for cause in sorted(jobs)}
+
+
+def spare_totals(fleet: Fleet) -> views.SpareTotals:
+    """Spares of the whole cell."""
+    wanted = free = lent = without = 0
+    for shape, racks in fleet.index.by_shape.items():
+        count = racks.bit_count()
+        wanted += shape.target * count
+        free += min(shape.target, shape.usable) * count
+        without += count if shape.target and not shape.usable else 0
+    lent = sum(rack.lent.bit_count() for rack in fleet.racks.values())
+    short = sum(spares_short(fleet).values())
+    return views.SpareTotals(
+        wanted=wanted, free=free, lent=lent, short=short, racks_without=without
+    )
+
+
+def fragmentation(fleet: Fleet) -> views.Fragmentation:
+    """What could start now."""
+    found = startable(fleet)
+    return views.Fragmentation(
+        startable={str(size): count for size, count in found.slices.items()},
+        free_above_spares=found.room,
+        whole_racks=found.whole,
+        broken_racks=found.broken,
+        pinned_racks=found.pinned,
+        fragmentation=round(found.fragmentation, 4),
+    )
+
+
+def recoveries(counts: Counts) -> views.Recoveries:
+    """What recovery did."""
+    rungs: Counter[str] = Counter()
+    for (rung, _), count in counts.rungs.items():
+        rungs[rung] += count
+    return views.Recoveries(
+        rungs=dict(sorted(rungs.items())),
+        swaps=counts.of(SliceSwapped),
+        swapped_nodes=counts.swapped_nodes,
+        moves=counts.of(SliceMoved),
+        restarts=counts.of(SliceRestarted),
+        requeues=counts.of(JobRequeued),
+        suspended=counts.of(JobSuspended),
+        swap_s=_shares(counts.to_swap),
+        rejoin_s=_shares(counts.to_rejoin),
+    )
+
+
+def _shares(histogram: Histogram) -> dict[str, float]:
+    """Upper bounds of the usual shares; those beyond the last bound are left out."""
+    found = {name: histogram.quantile(share) for name, share in SHARES.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
+    """What defragmentation did."""
+    return views.Defrags(
+        planned=counts.of(DefragPlanned),
+        withdrawn=counts.of(DefragWithdrawn),
+        finished=counts.of(DefragFinished),
+        victims=counts.victims,
+        cost_gpu_h=round(counts.cost_gpu_h, 3),
+        benefit_gpu_h=round(counts.benefit_gpu_h, 3),
+        in_flight=tuple(sorted(fleet.plans)),
+    )
+
+
+def policy(context: Context, question: asked.PolicyAsked) -> views.PolicyAnswer:
+    """The settings, and what each is for."""
+    return views.PolicyAnswer(
+        **context.made(),
+        policy=context.fleet.policy,
+        knobs={field.name: _knob(field) for field in fields(Policy)},
+    )
+
+
+def _knob(field: "Field[object]") -> views.Knob:
+    default = field.default
+    if default is MISSING:
+        default = None if field.default_factory is MISSING else field.default_factory()
+    return views.Knob(unit=field.metadata["unit"], why=field.metadata["why"], default=default)

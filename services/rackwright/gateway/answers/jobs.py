@@ -1,0 +1,225 @@
+"""Jobs: the list, and all about one of them."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.index import bits
+from rackwright.core.jobs import Job, JobState, Slice, Tombstone
+from rackwright.core.policy.cut import Cut, cut
+from rackwright.core.policy.quota import gpus_of
+from rackwright.gateway import asked, views
+from rackwright.gateway.answers.waiting import waits
+from rackwright.gateway.asked import BadQuestion, not_found
+from rackwright.gateway.chronicle import job_key
+from rackwright.gateway.context import Context, why
+from rackwright.gateway.page import fitting, newest
+from rackwright.wire.codec import to_json
+from rackwright.wire.ids import JobId
+
+RACKS_NAMED = 16
+SLICES = 256
+WOUNDS = 128
+PART_BYTES = 40_000
+
+
+def jobs(context: Context, question: asked.Jobs) -> views.JobsAnswer:
+    """Jobs by id."""
+    _check_state(question.state)
+    found = sorted(_matching(context.fleet, question), key=lambda row: row.id)
+    rest = [row for row in found if question.after is None or row.id > question.after]
+    page, more = fitting(rest, question.limit)
+    return views.JobsAnswer(
+        **context.made(), jobs=page, total=len(found), next=page[-1].id if more else None
+    )
+
+
+def _check_state(state: str | None) -> None:
+    if state is not None and state not in set(JobState):
+        known = ", ".join(JobState)
+        raise BadQuestion(400, f"state: {state[:40]!r} is none; known are {known}")
+
+
+def _matching(fleet: Fleet, question: asked.Jobs) -> Iterator[views.JobRow]:
+    for job in fleet.jobs.values():
+        if question.queue is not None and job.spec.queue != question.queue:
+            continue
+        if _wanted(question, job.state, job.owner):
+            yield row(fleet, job)
+    if question.queue is not None or not (question.ended or question.state is not None):
+        return
+    for stone in fleet.tombstones.values():
+        if _wanted(question, stone.state, stone.owner):
+            yield ended_row(stone)
+
+
+def _wanted(question: asked.Jobs, state: JobState, owner: str) -> bool:
+    if question.state is not None and state != question.state:
+        return False
+    return question.owner is None or owner == question.owner
+
+
+def size_of(fleet: Fleet, job: Job) -> tuple[int, int]:
+    """Nodes and GPUs that a job has, or asks for while it has none."""
+    if job.slices:
+        return job.ranks, sum(_gpus(fleet, part) for part in job.slices)
+    made = cut(job.spec, fleet.policy, fleet.topology)
+    if not isinstance(made, Cut):
+        return job.spec.nodes or 0, job.spec.gpus or 0
+    return sum(piece.nodes for piece in made.pieces), gpus_of(fleet, made)
+
+
+def _gpus(fleet: Fleet, part: Slice) -> int:
+    rack = fleet.racks[part.rack]
+    return part.gpus.bit_count() or sum(rack.nodes[place].gpus for place in part.nodes)
+
+
+def row(fleet: Fleet, job: Job) -> views.JobRow:
+    """One living job."""
+    nodes, gpus = size_of(fleet, job)
+    racks = dict.fromkeys(str(fleet.rack_name(part.rack)) for part in job.slices)
+    waiting = job.state is JobState.QUEUED and job.blocked is not None
+    return views.JobRow(
+        id=job.id,
+        name=job.spec.name,
+        owner=job.owner,
+        queue=job.spec.queue,
+        job_class=job.spec.job_class,
+        priority=job.spec.priority,
+        state=job.state,
+        nodes=nodes,
+        gpus=gpus,
+        slices=len(job.slices),
+        racks=tuple(racks)[:RACKS_NAMED],
+        membership=job.membership,
+        submitted_at=job.submitted_at,
+        state_at=job.state_at,
+        blocked=job.blocked.code if waiting and job.blocked is not None else None,
+        wounded=bool(job.wounds),
+    )
+
+
+def ended_row(stone: Tombstone) -> views.JobRow:
+    """A job that has ended: what its tombstone says."""
+    return views.JobRow(
+        id=stone.id,
+        name=stone.name,
+        owner=stone.owner,
+        queue="",
+        job_class="",
+        priority=0,
+        state=stone.state,
+        nodes=0,
+        gpus=0,
+        submitted_at=0.0,
+        state_at=stone.ended_at,
+    )
+
+
+def job(context: Context, question: asked.Job) -> views.JobAnswer:
+    """All about one job, also about one that has ended."""
+    found = context.fleet.jobs.get(question.job)
+    made = _ended(context, question) if found is None else _living(context, found, question)
+    story = context.past.story(job_key(question.job))
+    lines = newest(story.lines, question.story, 2 * PART_BYTES)
+    dropped = story.dropped + len(story.lines) - len(lines)
+    return replace(
+        made,
+        story=lines,
+        left_out=dropped,
+        complete=context.past.complete,
+        since=context.past.since,
+    )
+
+
+def _ended(context: Context, question: asked.Job) -> views.JobAnswer:
+    stone = context.fleet.tombstones.get(question.job)
+    if stone is None:
+        raise not_found("job", question.job)
+    reason = None if stone.reason is None else why(stone.reason)
+    return views.JobAnswer(**context.made(), job=ended_row(stone), reason=reason)
+
+
+def _living(context: Context, job: Job, question: asked.Job) -> views.JobAnswer:
+    fleet = context.fleet
+    waiting = waits(context, job)
+    ranks = fitting(_ranks(context, job, question.ranks_from), question.ranks, PART_BYTES)[0]
+    return views.JobAnswer(
+        **context.made(),
+        job=row(fleet, job),
+        spec=_spec(job) if question.spec else None,
+        waits=None if waiting is None else why(waiting),
+        reason=None if job.reason is None else why(job.reason),
+        warnings=tuple(why(warning) for warning in job.warnings),
+        first_started_at=job.first_started_at,
+        started_at=job.started_at,
+        retries=job.retries,
+        requeues=job.requeues,
+        swaps=job.swap_count,
+        moves=job.move_count,
+        plan=job.plan,
+        slices=tuple(slice_view(fleet, job, part) for part in job.slices[:SLICES]),
+        slices_total=len(job.slices),
+        ranks=ranks,
+        ranks_total=job.ranks,
+        wounds=tuple(
+            views.WoundView(rank=wound.rank, kind=wound.kind, code=wound.code, at=wound.at)
+            for wound in job.wounds[:WOUNDS]
+        ),
+    )
+
+
+def _spec(job: Job) -> dict[str, object]:
+    """The specification as JSON has it."""
+    spec: dict[str, object] = json.loads(to_json(job.spec))
+    return spec
+
+
+def slice_view(fleet: Fleet, job: Job, part: Slice) -> views.SliceView:
+    """One slice."""
+    group = job.spec.groups[part.group].name if job.spec.groups else job.spec.name
+    return views.SliceView(
+        index=part.index,
+        group=group,
+        replica=part.replica,
+        rack=fleet.rack_name(part.rack),
+        first_rank=part.first_rank,
+        size=part.size,
+        gpus=tuple(bits(part.gpus)),
+        lent=part.lent,
+    )
+
+
+def _ranks(context: Context, job: Job, first: int) -> Iterator[views.RankView]:
+    for part in job.slices:
+        end = part.first_rank + part.size
+        for rank in range(max(first, part.first_rank), end):
+            yield _rank(context, job.id, part, rank)
+
+
+def _rank(context: Context, name: JobId, part: Slice, rank: int) -> views.RankView:
+    fleet = context.fleet
+    at = rank - part.first_rank
+    node = fleet.racks[part.rack].nodes[part.nodes[at]].name
+    seen = context.state.seen.get(node)
+    worker = None if seen is None else seen.worker(part.worker(name, rank))
+    waits_for = tuple(one for one in part.gates_of(rank) if one in fleet.leaving)
+    made = views.RankView(
+        rank=rank,
+        slice=part.index,
+        node=node,
+        incarnation=part.incarnations[at],
+        waits_for=waits_for[:8],
+    )
+    if worker is None:
+        return made
+    return replace(
+        made,
+        state=worker.state,
+        ready=worker.ready,
+        pid=worker.pid,
+        code=worker.code,
+        checkpoint_at=worker.checkpoint_at,
+        progress_at=worker.progress_at,
+    )

@@ -1,0 +1,168 @@
+"""Racks and nodes: the picture of each, and all about one node."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rackwright.core.index import bits
+from rackwright.core.occupancy import node_use
+from rackwright.core.racks import Node, NodeFault, Rack
+from rackwright.core.reasons import sentence
+from rackwright.gateway import asked, views
+from rackwright.gateway.asked import not_found
+from rackwright.gateway.chronicle import node_key
+from rackwright.gateway.context import Context, why
+from rackwright.gateway.machine import Seen
+from rackwright.gateway.page import fitting, newest
+from rackwright.wire.ids import WorkerId, parse_worker, worker_id
+from rackwright.wire.reasons import Reason
+
+JOBS_NAMED = 16
+STORY_BYTES = 100_000
+
+
+def racks(context: Context, question: asked.Racks) -> views.RacksAnswer:
+    """Racks in the order of their definition."""
+    fleet = context.fleet
+    for field in (question.rack, question.after):
+        if field is not None and field not in fleet.rack_numbers:
+            raise not_found("rack", field)
+    numbers = sorted(fleet.racks)
+    if question.rack is not None:
+        numbers = [fleet.rack_numbers[question.rack]]
+    first = -1 if question.after is None else fleet.rack_numbers[question.after]
+    rest = (rack_view(fleet.racks[one], context.now) for one in numbers if one > first)
+    page, more = fitting(rest, question.limit)
+    return views.RacksAnswer(
+        **context.made(), racks=page, total=len(numbers), next=page[-1].rack if more else None
+    )
+
+
+def rack_view(rack: Rack, now: float) -> views.RackView:
+    """One rack and its nodes."""
+    held = rack.held_until > now
+    return views.RackView(
+        rack=rack.spec.rack,
+        path=rack.spec.path,
+        fitness=rack.fitness,
+        isolated=rack.isolated,
+        held_by=rack.held_by if held else None,
+        held_until=rack.held_until if held else None,
+        spares=spares_view(rack),
+        nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
+    )
+
+
+def spares_view(rack: Rack) -> views.SparesView:
+    """Wanted beside protected slices, there, lent, and missing."""
+    wanted, usable = rack.shape.target, rack.usable.bit_count()
+    return views.SparesView(
+        wanted=wanted,
+        free=min(wanted, usable),
+        lent=rack.lent.bit_count(),
+        short=max(0, wanted - usable),
+    )
+
+
+def cell(rack: Rack, place: int, now: float) -> views.NodeCell:
+    """One node of a rack."""
+    node = rack.nodes[place]
+    jobs = dict.fromkeys(str(tenant.job) for tenant in rack.tenants_at(place))
+    return views.NodeCell(
+        node=node.name,
+        state=node_use(rack, place, now),
+        jobs=tuple(jobs)[:JOBS_NAMED],
+        gpus=node.gpus,
+        taken=rack.taken_gpus(place).bit_count(),
+        fitness=node.fitness,
+    )
+
+
+def node(context: Context, question: asked.Node) -> views.NodeAnswer:
+    """All about one node."""
+    fleet = context.fleet
+    place = fleet.places.get(question.node)
+    if place is None:
+        raise not_found("node", question.node)
+    rack = fleet.racks[place.rack]
+    found = rack.nodes[place.node]
+    seen = context.state.seen.get(found.name)
+    hardware = found.hardware
+    story = context.past.story(node_key(question.node))
+    lines = newest(story.lines, question.story, STORY_BYTES)
+    made = views.NodeAnswer(
+        **context.made(),
+        node=cell(rack, place.node, context.now),
+        rack=rack.spec.rack,
+        place=place.node,
+        session=found.session,
+        boot=found.boot,
+        cordoned=found.cordoned,
+        draining=found.draining,
+        suspected_at=found.suspected_at if found.suspected else None,
+        failed=found.failed,
+        probation_until=found.probation_until if found.probation_until > context.now else None,
+        repair=found.repair,
+        repair_at=found.repair_at or None,
+        repair_eta=found.repair_eta,
+        why=why(Reason(code=found.why)) if found.why else None,
+        faults=tuple(map(_fault, found.faults)),
+        tenants=tuple(_tenants(context, rack, place.node, seen)),
+        status_at=None if seen is None else seen.at,
+        obeyed=None if seen is None else seen.status.obeyed,
+        story=lines,
+        left_out=story.dropped + len(story.lines) - len(lines),
+        complete=context.past.complete,
+    )
+    return made if hardware is None else _with_hardware(made, found)
+
+
+def _with_hardware(made: views.NodeAnswer, node: Node) -> views.NodeAnswer:
+    hardware = node.hardware
+    assert hardware is not None
+    return replace(
+        made,
+        serial=hardware.serial,
+        slot=hardware.slot,
+        gpu_model=hardware.gpu_model,
+        driver=hardware.driver,
+        address=hardware.address,
+        cores=hardware.cores,
+        memory_gb=hardware.memory_gb,
+        labels=hardware.labels,
+    )
+
+
+def _fault(fault: NodeFault) -> views.FaultView:
+    return views.FaultView(at=fault.at, code=fault.code, text=sentence(Reason(code=fault.code)))
+
+
+def _tenants(
+    context: Context, rack: Rack, place: int, seen: Seen | None
+) -> Iterator[views.TenantView]:
+    """Workers that belong here, then those that are to end here."""
+    for tenancy in rack.tenants_at(place):
+        part = context.fleet.jobs[tenancy.job].slices[tenancy.slice]
+        at = part.nodes.index(place)
+        rank = part.first_rank + at
+        worker = worker_id(tenancy.job, rank, part.incarnations[at])
+        yield _tenant(worker, seen, tenancy.gpus, lent=tenancy.lent)
+    for leaving in rack.leaving:
+        if leaving.node == place:
+            yield _tenant(leaving.worker, seen, leaving.gpus, leaving=True)
+
+
+def _tenant(
+    worker: WorkerId, seen: Seen | None, gpus: int, *, lent: bool = False, leaving: bool = False
+) -> views.TenantView:
+    job, rank, _ = parse_worker(worker)
+    said = None if seen is None else seen.worker(worker)
+    return views.TenantView(
+        worker=worker,
+        job=job,
+        rank=rank,
+        gpus=tuple(bits(gpus)),
+        lent=lent,
+        leaving=leaving,
+        state=None if said is None else said.state,
+        pid=None if said is None else said.pid,
+    )

@@ -1,0 +1,164 @@
+"""What can be counted from the ledger: recoveries by rung, swaps and how long they took, plans."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rackwright.core.fleet import Fleet
+from rackwright.wire.entries.job import JobRequeued, JobStarted, JobSuspended
+from rackwright.wire.entries.slice import (
+    DefragPlanned,
+    SliceMoved,
+    SliceRestarted,
+    SliceSwapped,
+)
+from rackwright.wire.ids import JobId
+from rackwright.wire.jobs import JobClass
+from rackwright.wire.message import Entry
+from rackwright.wire.reasons import RungTaken
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
+MAX_OPEN = 100_000
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts of seconds by upper bound, as Prometheus has them; the last is infinity."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    total: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        place = next((i for i, most in enumerate(BUCKETS) if seconds <= most), len(BUCKETS))
+        self.counts[place] += 1
+        self.total += seconds
+
+    def join(self, other: "Histogram") -> None:
+        """Those of another one too."""
+        self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return sum(self.counts)
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Pairs of upper bound and how many are at most that."""
+        pairs, found = [], 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
+            found += count
+            pairs.append((bound, float(found)))
+        return pairs
+
+    def quantile(self, share: float) -> float | None:
+        """The upper bound below which at least that share lies; None without any, or if it is
+        above all bounds."""
+        wanted, found = share * self.number, 0
+        for bound, count in zip(BUCKETS, self.counts, strict=False):
+            found += count
+            if count and found >= wanted:
+                return bound
+        return None
+
+
+@dataclass(slots=True)
+class Counts:
+    """Totals since the first commit that was taken. `open`: when a wound that was answered by a
+    new membership was first seen, until all ranks of it run.
+    """
+
+    entries: Counter[str] = field(default_factory=Counter)
+    rungs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    swapped_nodes: int = 0
+    victims: int = 0
+    cost_gpu_h: float = 0.0
+    benefit_gpu_h: float = 0.0
+    interactive_touched: int = 0
+    to_swap: Histogram = field(default_factory=Histogram)
+    to_rejoin: Histogram = field(default_factory=Histogram)
+    open: OrderedDict[JobId, float] = field(default_factory=OrderedDict)
+
+    def take(self, entries: Iterable[Entry], before: Fleet, after: Fleet) -> None:
+        """Entries of one commit that had effect."""
+        for entry in entries:
+            self.entries[entry.TYPE] += 1
+            match entry:
+                case SliceSwapped():
+                    self.swapped_nodes += len(entry.swaps)
+                    self._recovered(entry.job, entry.rungs, before, after)
+                    self._touched(entry.evicted, before)
+                case SliceMoved():
+                    self._recovered(entry.job, entry.rungs, before, after)
+                    self._touched(entry.evicted, before)
+                case SliceRestarted():
+                    self._recovered(entry.job, entry.rungs, before, after)
+                case JobRequeued() | JobSuspended():
+                    self._ended(entry)
+                case JobStarted():
+                    self._rejoined(entry.job, after)
+                case DefragPlanned():
+                    self._planned(entry, before)
+                case _:
+                    pass
+
+    def _recovered(
+        self, job: JobId, rungs: tuple[RungTaken, ...], before: Fleet, after: Fleet
+    ) -> None:
+        self._rungs(rungs)
+        since = before.wounded.get(job)
+        if since is None:
+            return
+        self.to_swap.add(max(0.0, after.time - since))
+        self.open.setdefault(job, since)
+        if len(self.open) > MAX_OPEN:
+            self.open.popitem(last=False)
+
+    def _rungs(self, rungs: tuple[RungTaken, ...]) -> None:
+        """Count what was taken, with the reason why the rung above it was not."""
+        above = "none"
+        for one in rungs:
+            if one.taken:
+                self.rungs[one.rung.value, above] += 1
+            else:
+                above = one.reason.code
+
+    def _ended(self, entry: JobRequeued | JobSuspended) -> None:
+        if isinstance(entry, JobRequeued):
+            self._rungs(entry.rungs)
+        self.open.pop(entry.job, None)
+
+    def _rejoined(self, job: JobId, after: Fleet) -> None:
+        since = self.open.pop(job, None)
+        if since is not None:
+            self.to_rejoin.add(max(0.0, after.time - since))
+
+    def _planned(self, entry: DefragPlanned, before: Fleet) -> None:
+        self.victims += len(entry.victims)
+        self.cost_gpu_h += entry.cost_gpu_h
+        self.benefit_gpu_h += entry.benefit_gpu_h
+        self._touched([victim.job for victim in entry.victims], before)
+
+    def _touched(self, jobs: Iterable[JobId], before: Fleet) -> None:
+        for name in jobs:
+            job = before.jobs.get(name)
+            if job is not None and job.spec.job_class is JobClass.INTERACTIVE:
+                self.interactive_touched += 1
+
+    def join(self, newer: "Counts") -> None:
+        """Those of a later stretch of the ledger too."""
+        self.entries.update(newer.entries)
+        self.rungs.update(newer.rungs)
+        self.swapped_nodes += newer.swapped_nodes
+        self.victims += newer.victims
+        self.cost_gpu_h += newer.cost_gpu_h
+        self.benefit_gpu_h += newer.benefit_gpu_h
+        self.interactive_touched += newer.interactive_touched
+        self.to_swap.join(newer.to_swap)
+        self.to_rejoin.join(newer.to_rejoin)
+        self.open.update(newer.open)
+
+    def of(self, kind: type[Entry]) -> int:
+        """How many entries of one type had effect."""
+        return self.entries[kind.TYPE]
