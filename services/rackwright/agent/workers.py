@@ -186,6 +186,10 @@ class WorkerStore:
         self._forgotten.add(worker_id)
         del self._records[worker_id]
         shutil.rmtree(self.files(worker_id).directory)
+        cgroup = self._cgroup(worker_id)
+        if cgroup is not None:  # the kernel may have been too slow for whoever tried before
+            with suppress(OSError):
+                cgroup.rmdir()
 
     def spend(self, worker_id: str) -> WorkerRecord:
         """Use up the id of a worker that was never here, so that no old order starts it."""

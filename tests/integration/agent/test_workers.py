@@ -230,6 +230,7 @@ async def test_supervisor_killed_nothing_of_its_worker_is_left(
     os.kill(record.supervisor, signal.SIGKILL)
     await gone(record.pid)
     ended = await node.end("j/0/1")
+    node.store.forget("j/0/1")
     assert (ended.state, ended.cause, ended.code) == ("exited", "supervisor lost", None)
     assert [pid for pid in (record.pid, child) if lives(pid)] == []
 
