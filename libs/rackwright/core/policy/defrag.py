@@ -55,7 +55,8 @@ class Verdict:
     """What came of it for one job. `again`: ledger time from which the answer may be another one.
 
     `chosen` and `settled` are the cheapest set that has homes, whether it pays or not; `failed`
-    says why cheaper ones have none. `next_best` is the cost of the next set, homes not looked for.
+    says why cheaper ones have none. `next_best` is the next set, homes not looked for. `reason`:
+    why the job cannot be planned for at all, or how many sets were beyond the limits of one plan.
     """
 
     job: Job
@@ -121,13 +122,16 @@ class _Search:
 
     case: Blocked
     homeless: Counter[JobId] = field(default_factory=Counter)
+    beyond: Counter[str] = field(default_factory=Counter)
     best: tuple[Chosen, Settled] | None = None
     next_best: Chosen | None = None
     failed: tuple[tuple[Chosen, Reason], ...] = ()
 
     def take(self, chosen: Chosen) -> bool:
         """Look at one more set; whether to go on."""
-        if over_limits(self.case, chosen) is not None:
+        limit = over_limits(self.case, chosen)
+        if limit is not None:
+            self.beyond[limit] += 1
             return True
         if any(self.homeless[name] >= HOMELESS for name in chosen.victims):
             return True
@@ -171,9 +175,11 @@ def over_limits(case: Blocked, chosen: Chosen) -> str | None:
 
 def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Search) -> Verdict:
     """Is the best set worth it, now or later?"""
-    outcome, again = Outcome.GO, None
+    outcome, again, reason = Outcome.GO, None, None
     if search.best is None:
         outcome = Outcome.NO_HOMES if search.failed else Outcome.NO_WAY
+        if search.beyond:
+            reason = Reason(code="limits", numbers=dict(sorted(search.beyond.items())))
     else:
         cost = search.best[1].cost
         again = release_at(case, case.now + cost / case.gpus * HOUR)
@@ -193,6 +199,7 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
         settled=settled,
         next_best=search.next_best,
         failed=search.failed,
+        reason=reason,
     )
 
 
