@@ -8,10 +8,9 @@ from rackwright.core.jobs import Job, Slice, Wound, WoundKind, need_of, protecte
 from rackwright.core.legality.seats import node_takes
 from rackwright.core.policy.ask import Ask, Same, ask_of
 from rackwright.core.policy.cut import Cut, Piece
-from rackwright.core.policy.limits import ends_at
 from rackwright.core.racks import Node, Rack
 from rackwright.wire.ids import NodeId
-from rackwright.wire.nodes import FITNESS_ORDER, Fitness, RackFitness
+from rackwright.wire.nodes import FITNESS_ORDER, Fitness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,32 +135,3 @@ def _spares(rack: Rack, fits: int, now: float, small: bool) -> tuple[int, ...]:
     if small:
         places = places[: max(0, rack.usable.bit_count() - rack.shape.target)]
     return tuple(places)
-
-
-def better_left(case: Case) -> tuple[str, bool] | None:
-    """Why this rack is no place to heal in, and whether it is out of the question.
-
-    Suspect means suspect before: the failures that made it so are still healed inside it.
-    """
-    rack = case.rack
-    if rack.fitness in {RackFitness.EVACUATE, RackFitness.DOWN}:
-        return f"rack.{rack.fitness}", True
-    if rack.held_until > case.fleet.time:
-        return "rack.held", True
-    if rack.fitness is RackFitness.DEGRADED:
-        since = rack.demerits[-1] if rack.demerits else 0.0
-        if any(wound.at > since for wound in case.wounds):
-            return "rack.degraded", False
-    if _maintained(case):
-        return "rack.maintenance", False
-    return None
-
-
-def _maintained(case: Case) -> bool:
-    """Is maintenance of the rack planned before the job will have ended?"""
-    end = ends_at(case.fleet.policy, case.job)
-    name = case.rack.spec.rack
-    return any(
-        name in window.racks and window.end > case.now and (end is None or window.begin < end)
-        for window in case.fleet.maintenance
-    )

@@ -165,10 +165,12 @@ def holds(fleet: Fleet, entry: Entry, now: float) -> bool:
     climb = Climb(case_of(fleet, job, part, wounds, now))
     match entry:
         case SliceRestarted(ranks=ranks):
-            return set(ranks) == {wound.rank for wound in climb.restart}
+            return set(ranks) == {wound.rank for wound in climb.triage.restart}
         case SliceSwapped(swaps=swaps, evicted=()):
             free = all(swap.new in climb.case.spares for swap in swaps)
-            return free and {wound.rank for wound in climb.leave} <= {swap.rank for swap in swaps}
+            return free and {wound.rank for wound in climb.triage.leave} <= {
+                swap.rank for swap in swaps
+            }
         case SliceMoved(gpus=0, evicted=()):
             rack = fleet.rack(entry.rack)
             return not climb.stays_possible() and not entry.nodes & ~rack.usable
