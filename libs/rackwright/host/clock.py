@@ -27,14 +27,15 @@ class LedgerClock:
         self._offset = wall() - mono()
         self._heard: float | None = None
 
-    def hear(self, ledger_time: float, mono: float) -> None:
-        """A commit of that ledger time has just arrived."""
-        offset = ledger_time - mono
+    def hear(self, ledger_time: float, mono: float) -> float:
+        """A commit of that ledger time has just arrived; by how much that moved the estimate."""
+        offset, before = ledger_time - mono, self._offset
         if self._heard is None:
             self._offset = offset
         else:
             self._offset = max(offset, self._offset - DRIFT * (mono - self._heard))
         self._heard = mono
+        return self._offset - before
 
     def now(self, mono: float, folded: float) -> float:
         """Ledger time, never behind `folded`, the time of the fold."""

@@ -53,6 +53,7 @@ BATCH = 512
 ILLEGAL_RETRY_S = 1.0
 BEAT_TURN_S = 0.05  # heartbeats alone bring a turn at most so often
 STOP_S = 5.0
+SKEW_S = 5.0  # ledger time and this machine's clock should agree better than that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +202,9 @@ class Life(Generic[S]):
             fleet = self._standing.fleet = step.folding.fleet
             commit = step.commit
             mono = self._around.mono()
-            self._around.clock.hear(fleet.time, mono)
+            moved = self._around.clock.hear(fleet.time, mono)
+            if abs(moved) > SKEW_S:
+                self._log.warning("clock.corrected", by_s=moved)
             self._offers.folded(stored.seq, commit.id, commit.source)
             self._patience.heard(commit.source)
             self._around.told(step)
