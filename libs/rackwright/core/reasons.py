@@ -135,7 +135,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "spares.short": ("the rack has too few free spares",),
     "lent": ("spares that are lent to small work",),
     "lent.none": ("no spare of the rack is lent",),
-    "small": ("the slice sits on spares itself",),
+    "small": ("work of one node or on spares takes nobody's spares",),
     "drain.waits": ("a drain takes nobody's nodes",),
     "tenant": ("nodes of work that may be preempted in the same rack",),
     "tenants.none": ("no work in the rack may be preempted",),
@@ -152,6 +152,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "rack.held": ("the rack is held",),
     "rack.degraded": ("the rack is degraded",),
+    "rack.evacuate": ("the rack is to be left as a whole",),
+    "rack.down": ("the rack is down",),
     "rack.maintenance": ("the rack goes into maintenance",),
     # Defragmentation
     "defrag.pays": (

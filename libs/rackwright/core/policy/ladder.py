@@ -140,7 +140,7 @@ class Climb:
     def _evict(self) -> list[Healing]:
         case, record = self.case, self.record
         if case.part.gpus or case.part.lent:
-            record.skip(Rung.EVICT, "lent" if case.part.lent else "part-of-node")
+            record.skip(Rung.EVICT, "small" if case.part.lent else "part-of-node")
             return []
         cleared = cleared_seat(case)
         if cleared is None:
