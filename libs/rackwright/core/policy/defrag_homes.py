@@ -47,13 +47,17 @@ class Settled:
 
 def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
     """Places for the blocked job and all victims, or what has none."""
-    trial = without(case.fleet, chosen.leaves)
+    leaves, trial = chosen.leaves, without(case.fleet, chosen.leaves)
     slices = place(trial, case.job)
     if slices is None:
         return Reason(code="no-fit", numbers={"job": case.job.id})
-    leaves = tuple(left for left in chosen.leaves if _in_the_way(case, left, slices))
-    if leaves != chosen.leaves:
-        trial = without(case.fleet, leaves)
+    needed = tuple(left for left in leaves if _in_the_way(case, left, slices))
+    if needed != leaves:
+        # Who is not in the way may still be one whose spares are.
+        fewer = without(case.fleet, needed)
+        again = place(fewer, case.job)
+        if again is not None:
+            leaves, trial, slices = needed, fewer, again
     for one in slices:
         seat(trial, case.job, one, case.job.membership + 1)
     homes: list[Home] = []
