@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -11,7 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
-from rackwright.cli.failures import bad_input, explained, unreachable
+from rackwright.bus.errors import (
+    BusAway,
+    BusError,
+    NoResponder,
+    RequestFailed,
+    StreamMissing,
+)
+from rackwright.bus.jetstream import connect
+from rackwright.bus.options import ConnectOptions
+from rackwright.cli.asking import Cell
+from rackwright.cli.credentials import Context
+from rackwright.cli.failures import BadInput, Failure, Unanswered, Unreachable
+from rackwright.host.files.text import FileError
+from rackwright.wire.ids import InvalidId, Owner, check_name
 
 T = TypeVar("T")
 ENV = "RACKWRIGHT"
@@ -36,14 +49,8 @@ class Where:
     password_file: Path | None = None
 
     @asynccontextmanager
-    async def reach(self) -> AsyncIterator[Any]:
+    async def reach(self) -> AsyncIterator[Cell]:
         """A connection for one command (`asking.Cell`). Raises Failure and what the bus raises."""
-        from rackwright.bus.errors import BusError
-        from rackwright.bus.jetstream import connect
-        from rackwright.bus.options import ConnectOptions
-        from rackwright.cli.asking import Cell
-        from rackwright.wire.ids import Owner, check_name
-
         nats, cell, user, password = self._found()
         check_name("user", user)
         options = ConnectOptions(
@@ -56,7 +63,7 @@ class Where:
         try:
             bus = await connect(options, cell)
         except (BusError, OSError, ValueError) as error:
-            raise unreachable(f"cell {cell} at {nats}: {error}") from error
+            raise Unreachable(f"cell {cell} at {nats}: {error}") from error
         try:
             yield Cell(bus=bus, user=Owner(user))
         finally:
@@ -68,7 +75,7 @@ class Where:
         if nats is None or cell is None or user is None or file is None:
             saved = self._saved()
             if saved is None and nats is None:
-                raise unreachable(
+                raise Unreachable(
                     f"no cell was started with state directory {self.state_dir}: start one with"
                     " `rackwright up`, or say --state-dir, or --nats with --cell and --user"
                 )
@@ -81,16 +88,14 @@ class Where:
         password = None if file is None else _password(file)
         return nats or "", cell or "main", user or DEFAULT_USER, password
 
-    def _saved(self) -> Any:
-        from rackwright.cli.credentials import Context
-
+    def _saved(self) -> Context | None:
         try:
             return Context.load(self.state_dir)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
             path = Context.path(self.state_dir)
-            raise bad_input(f"{path} cannot be read as a context: {error}") from error
+            raise BadInput(f"{path} cannot be read as a context: {error}") from error
 
     def http(self) -> str | None:
         """Where the cell's gateway serves HTTP, if the state directory knows."""
@@ -98,7 +103,7 @@ class Where:
         return None if saved is None else str(saved.http)
 
 
-def _beside(saved: Any, user: str) -> Path | None:
+def _beside(saved: Context, user: str) -> Path | None:
     """Another user of the same local cell has its password beside."""
     path = Path(saved.password_file).parent / user
     return path if path.exists() else None
@@ -108,7 +113,7 @@ def _password(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise bad_input(f"password file: {error}") from error
+        raise BadInput(f"password file: {error}") from error
 
 
 def state_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,6 +169,36 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print the answer as JSON, for programs."
     )(command)
+
+
+STATUS_FAILURES: dict[int, type[Failure]] = {
+    400: BadInput,
+    413: BadInput,
+    503: Unanswered,
+    504: Unanswered,
+}
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what the bus, files and ids raise into a Failure: one line instead of a traceback."""
+    try:
+        yield
+    except (FileError, InvalidId) as error:
+        raise BadInput(str(error)) from error
+    except RequestFailed as error:
+        kind = STATUS_FAILURES.get(error.code, Failure)
+        raise kind(error.description or str(error)) from error
+    except NoResponder as error:
+        raise Unreachable(f"{error}: is that service running in this cell?") from error
+    except StreamMissing as error:
+        raise Unreachable(f"{error}: is the name of the cell right?") from error
+    except BusAway as error:
+        raise Unanswered(str(error)) from error
+    except (BusError, OSError) as error:
+        raise Failure(str(error)) from error
+    except TimeoutError as error:
+        raise Unanswered("nothing came in time") from error
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

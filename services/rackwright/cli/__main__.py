@@ -1,0 +1,109 @@
+"""`rackwright`: the command line. Commands are loaded when they are used, so that help is quick."""
+
+import importlib
+from dataclasses import dataclass
+
+import click
+
+from rackwright.cli.failures import EXIT_CODES
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command is, and its help in a line."""
+
+    where: str
+    text: str
+
+
+COMMANDS: dict[str, dict[str, Entry]] = {
+    "A cell on this machine": {
+        "up": Entry("up:up", "Start a cell: bus, services, agents; runs until stopped."),
+        "demo": Entry("demo:demo", "Show failures, swaps, moves and defragmentation, live."),
+    },
+    "Jobs": {
+        "submit": Entry("submit:submit", "Submit a job file."),
+        "jobs": Entry("jobs:jobs", "List jobs."),
+        "job": Entry("jobs:job", "All about one job: place, why it waits, its story."),
+        "cancel": Entry("jobs:cancel", "End jobs."),
+        "resume": Entry("jobs:resume", "Let a suspended job be queued again."),
+        "swap": Entry("jobs:swap", "Replace the node of one rank."),
+    },
+    "The cell": {
+        "racks": Entry("racks:racks", "A picture of each rack: nodes, jobs, spares, health."),
+        "node": Entry("nodes:node", "All about one node."),
+        "events": Entry("events:events", "What has happened, and what happens."),
+        "stats": Entry("stats:stats", "The cell in numbers."),
+        "defrag": Entry("defrag:defrag", "What defragmentation would do for a job."),
+        "verify": Entry("verify:verify", "Check every safety property on the whole ledger."),
+    },
+    "Operators": {
+        "cordon": Entry("nodes:cordon", "No new work on a node."),
+        "drain": Entry("nodes:drain", "No new work on a node, and what runs leaves it."),
+        "uncordon": Entry("nodes:uncordon", "Take work again on a node."),
+        "repaired": Entry("nodes:repaired", "Say that a node was repaired."),
+        "hold": Entry("racks:hold", "Give a rack's free nodes to nobody for a while."),
+        "release": Entry("racks:release", "End a hold."),
+        "pause": Entry("automations:pause", "Stop an automation for a while."),
+        "unpause": Entry("automations:unpause", "Let an automation act again."),
+        "policy": Entry("policy:policy", "Show or set the settings of the cell."),
+        "inject": Entry("inject:inject", "Let a virtual node fail, to see what happens."),
+    },
+    "Shell": {
+        "completion": Entry("completion:completion", "Print the script for your shell."),
+    },
+}
+
+
+class Commands(click.Group):
+    """Commands by the table above."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the table."""
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command."""
+        for group in COMMANDS.values():
+            if cmd_name in group:
+                module, _, name = group[cmd_name].where.partition(":")
+                loaded = importlib.import_module(f"rackwright.cli.{module}")
+                command: click.Command = getattr(loaded, name)
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Help from the table: nothing is loaded."""
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.text) for name, entry in group.items()])
+
+
+@click.group(
+    cls=Commands,
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="rackwright", prog_name="rackwright")
+def rackwright() -> None:
+    """Schedule GPU work on racks that behave like one server.
+
+    \b
+    Start a cell and look at it from another terminal:
+      rackwright up --racks 4 --pretend
+      rackwright submit job.yaml --wait
+      rackwright racks
+
+    Commands find the cell by its state directory (--state-dir, RACKWRIGHT_STATE_DIR; default
+    ~/.local/state/rackwright), in which `up` writes how to reach it; or say --nats, --cell, --user
+    and --password-file.
+    """
+
+
+def main() -> None:
+    """The program `rackwright`."""
+    rackwright(prog_name="rackwright")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""A job file with values set from the command line: read, changed, then checked as a whole."""
+
+from typing import Any
+
+import yaml
+
+from rackwright.host.files.jobfile import MAX_JOB_FILE, job_from_json, read_job
+from rackwright.host.files.text import FileError, decode
+from rackwright.host.files.yamltext import read_yaml
+from rackwright.wire.ids import JobId
+from rackwright.wire.jobs import JobSpec
+
+
+def read(data: bytes, name: str, settings: tuple[str, ...]) -> tuple[JobId, JobSpec]:
+    """The job of a file, with `settings` of the form KEY=VALUE; a KEY may have dots.
+
+    Raises FileError.
+    """
+    is_json = data.lstrip()[:1] == b"{"
+    if not settings:
+        return job_from_json(data, name=name) if is_json else read_job(data, name=name)
+    document = read_yaml(decode(data, name=name, limit=MAX_JOB_FILE), name=name)
+    told: dict[str, Any] = dict(document.mapping((), document.value, "a job"))
+    for setting in settings:
+        _set(told, setting)
+    return read_job(yaml.safe_dump(told, sort_keys=False), name=f"{name} with --set")
+
+
+def _set(told: dict[str, Any], setting: str) -> None:
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise FileError("--set", f"{setting[:60]!r} must be KEY=VALUE")
+    *path, last = key.split(".")
+    inner = told
+    for part in path:
+        under = inner.setdefault(part, {})
+        if not isinstance(under, dict):
+            raise FileError("--set", f"{key}: {part} is no mapping")
+        inner = under
+    try:
+        inner[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise FileError("--set", f"{key}: {text[:60]!r} cannot be read as a value") from error

@@ -1,0 +1,34 @@
+"""A policy file: YAML or JSON with the settings that differ from what the cell has."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from rackwright.host.files.text import Document, decode
+from rackwright.host.files.yamltext import read_yaml
+from rackwright.wire.codec import Unreadable, read_value, to_json
+from rackwright.wire.policy import Policy
+
+MAX_POLICY_FILE = 65_536
+
+
+def read_policy(data: bytes, *, name: str, base: Policy | None = None) -> Policy:
+    """The settings of a file; what it does not name is as in `base`. Raises FileError."""
+    document = read_yaml(decode(data, name=name, limit=MAX_POLICY_FILE), name=name)
+    told = document.mapping((), document.value, "a policy")
+    document.only((), told, [field.name for field in fields(Policy)])
+    return _merged(document, told, base or Policy())
+
+
+def _merged(document: Document, told: Mapping[str, Any], base: Policy) -> Policy:
+    import json
+
+    values: dict[str, Any] = json.loads(to_json(base))
+    for key, value in told.items():
+        known = values.get(key)
+        whole = isinstance(known, float) and isinstance(value, int)
+        values[key] = float(value) if whole and not isinstance(value, bool) else value
+    try:
+        return read_value(Policy, values)
+    except Unreadable as error:
+        raise document.unreadable(error) from error
