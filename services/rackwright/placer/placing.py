@@ -1,0 +1,66 @@
+"""Placements of one turn: the queue in order, each job on the fleet that those before it leave."""
+
+from dataclasses import dataclass
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.fold import apply
+from rackwright.core.jobs import JobState
+from rackwright.core.machine import Effect, Event, Offer, WakeAt
+from rackwright.core.policy.placement import place, why_placed
+from rackwright.core.policy.precedence import recovery_first
+from rackwright.placer.state import State
+from rackwright.wire.entries.job import JobPlaced
+from rackwright.wire.message import MAX_ENTRIES
+from rackwright.wire.policy import Automation
+
+IN_VAIN = 64  # shapes that do not fit, a turn; the others are tried in the next one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Nothing is placed before this `mono` time."""
+
+    mono: float
+
+
+def may_place(fleet: Fleet, event: Event) -> Wait | None:
+    """Recovery goes first, and an operator may have paused placement; None: go on."""
+    until = fleet.paused.get(Automation.PLACEMENT)
+    if until is not None and event.now < until:
+        return Wait(mono=event.mono + until - event.now)
+    seconds = recovery_first(fleet, event.now)
+    return None if seconds is None else Wait(mono=event.mono + seconds)
+
+
+def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Fleet]:
+    """As many jobs as fit, at most a commit of them, and the fleet with them."""
+    if not state.queue.untried:
+        return [], fleet
+    waits = may_place(fleet, event)
+    if waits is not None:
+        return [WakeAt(mono=waits.mono)], fleet
+    entries: list[JobPlaced] = []
+    candidates = state.queue.candidates()
+    in_vain = 0
+    trial = fleet
+    while candidates and len(entries) < MAX_ENTRIES and in_vain < IN_VAIN:
+        name, shape = candidates.next()
+        job = trial.jobs.get(name)
+        if job is None or job.state is not JobState.QUEUED:
+            continue
+        slices = place(trial, job)
+        if slices is None:
+            candidates.leave_out(shape)
+            in_vain += 1
+            continue
+        entry = JobPlaced(
+            job=name,
+            membership=job.membership + 1,
+            slices=slices,
+            reason=why_placed(trial, job, slices),
+            cause=state.causes.get(name),
+        )
+        entries.append(entry)
+        trial = apply(trial, entry)
+    effects: list[Effect] = [Offer(entries=tuple(entries))] if entries else []
+    return ([*effects, WakeAt(mono=event.mono)] if candidates else effects), trial

@@ -1,0 +1,143 @@
+"""What nodes say of workers: the last value of each, and counts by job.
+
+A report is old if and only if its worker is not the current one of its rank; so all of them are
+kept as they are, and only who judges a job compares.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import Job
+from rackwright.core.machine import StatusSeen
+from rackwright.wire.ids import JobId, MessageId, NodeId, WorkerId, parse_worker
+from rackwright.wire.signals import ENDED, WorkerState, WorkerStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """A worker that did not end well. `at` is the server's time of the first report of it."""
+
+    worker: WorkerId
+    rank: int
+    status: WorkerStatus
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Of one job: workers that are up (or have ended well), that ended well, that did not."""
+
+    up: int = 0
+    done: int = 0
+    bad: dict[WorkerId, Exit] = field(default_factory=dict)
+
+
+class Said(NamedTuple):
+    """What is said of a worker, and the server's time since when it is."""
+
+    status: WorkerStatus
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Reports:
+    """`dirty` are the jobs of which something new is known, by the message that said it."""
+
+    nodes: dict[NodeId, tuple[WorkerStatus, ...]] = field(default_factory=dict)
+    workers: dict[WorkerId, Said] = field(default_factory=dict)
+    tallies: dict[JobId, Tally] = field(default_factory=dict)
+    dirty: dict[JobId, MessageId | None] = field(default_factory=dict)
+
+    def see(self, fleet: Fleet, event: StatusSeen) -> None:
+        """The last value of one node."""
+        status = event.status
+        before = self.nodes.get(status.node, ())
+        if status.workers == before:
+            return
+        self.nodes[status.node] = status.workers
+        there = {worker.worker for worker in status.workers}
+        for worker in before:
+            if worker.worker not in there:
+                self._count(fleet, self.workers.pop(worker.worker, None), None, event.id)
+        for worker in status.workers:
+            old = self.workers.get(worker.worker)
+            same = old is not None and _what(old.status) == _what(worker)
+            said = Said(worker, event.at if old is None or not same else old.at)
+            self.workers[worker.worker] = said
+            if not same:
+                self._count(fleet, old, said, event.id)
+
+    def forget(self, name: JobId) -> None:
+        """The job has ended."""
+        self.tallies.pop(name, None)
+        self.dirty.pop(name, None)
+
+    def know(self, job: Job) -> None:
+        """A job has nodes: count what was said of its workers before it was known."""
+        if job.id in self.tallies:
+            return
+        self.tallies[job.id] = Tally()
+        for part in job.slices:
+            for rank in range(part.first_rank, part.first_rank + part.size):
+                said = self.workers.get(part.worker(job.id, rank))
+                if said is not None:
+                    self._tally(job.id, rank, said)
+
+    def status_of(self, worker: WorkerId) -> WorkerStatus | None:
+        """What is said of a worker, None if nothing is."""
+        said = self.workers.get(worker)
+        return None if said is None else said.status
+
+    def has_ended(self, worker: WorkerId) -> bool:
+        """Has its node said that it has ended?"""
+        status = self.status_of(worker)
+        return status is not None and status.state in ENDED
+
+    def _count(self, fleet: Fleet, old: Said | None, new: Said | None, cause: MessageId) -> None:
+        seen = new or old
+        if seen is None:
+            return
+        name, rank, _ = parse_worker(seen.status.worker)
+        if name not in fleet.jobs:
+            return
+        if old is not None:
+            self._untally(name, old.status)
+        if new is not None:
+            self._tally(name, rank, new)
+        self.dirty[name] = cause
+
+    def _tally(self, name: JobId, rank: int, said: Said) -> None:
+        tally = self.tallies.setdefault(name, Tally())
+        status = said.status
+        up, done, bad = _what(status)
+        tally.up += up
+        tally.done += done
+        if bad:
+            end = Exit(worker=status.worker, rank=rank, status=status, at=said.at)
+            tally.bad[status.worker] = end
+
+    def _untally(self, name: JobId, status: WorkerStatus) -> None:
+        tally = self.tallies.setdefault(name, Tally())
+        up, done, _ = _what(status)
+        tally.up -= up
+        tally.done -= done
+        tally.bad.pop(status.worker, None)
+
+
+def is_done(status: WorkerStatus | None) -> bool:
+    """Has this worker ended well?"""
+    return status is not None and status.state is WorkerState.EXITED and status.code == 0
+
+
+def is_up(status: WorkerStatus | None) -> bool:
+    """Does this worker run and is it ready, or has it run and ended well?"""
+    if status is None:
+        return False
+    return (status.state is WorkerState.RUNNING and status.ready) or is_done(status)
+
+
+def _what(status: WorkerStatus) -> tuple[bool, bool, bool]:
+    """(is up, has ended well, has ended otherwise)"""
+    done = is_done(status)
+    return is_up(status), done, status.state in ENDED and not done

@@ -1,0 +1,58 @@
+"""What one copy of the placer knows besides the fleet: all of it may be lost.
+
+The state belongs to the machine, which changes it in place: one submit among 10,000 must not cost a
+copy of the queue.
+"""
+
+from dataclasses import dataclass, field
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.machine import Wished
+from rackwright.placer.jobqueue import JobQueue, Shape
+from rackwright.placer.reports import Reports
+from rackwright.wire.ids import JobId, MessageId, WorkerId
+from rackwright.wire.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Why jobs of a shape wait, found at `mono`."""
+
+    mono: float
+    reason: Reason
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """What waits for an answer, and what was seen.
+
+    fleet: the fleet as it was handled last, None before the first.
+    wishes, heard_to: unanswered wishes by sequence; the last one heard.
+    queue, reports: queued jobs; what nodes say of workers.
+    causes: the commit that put a job into the queue.
+    ends, limits: placed jobs by the ledger time of their limit; that time by job.
+    starts, startable: jobs whose ranks are looked at at that `mono` time; since when (`mono`) each
+    could have started.
+    again, due: jobs to be judged again at that `mono` time, the next of them by job.
+    untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
+    judged: why, by shape.
+    charged: ledger time of the last exit that a job was blamed for.
+    """
+
+    copy: int
+    fleet: Fleet | None = None
+    wishes: dict[int, Wished] = field(default_factory=dict)
+    heard_to: int = 0
+    queue: JobQueue = field(default_factory=JobQueue)
+    reports: Reports = field(default_factory=Reports)
+    causes: dict[JobId, MessageId | None] = field(default_factory=dict)
+    ends: list[tuple[float, JobId]] = field(default_factory=list)
+    limits: dict[JobId, float] = field(default_factory=dict)
+    starts: list[tuple[float, JobId]] = field(default_factory=list)
+    startable: dict[JobId, dict[WorkerId, float]] = field(default_factory=dict)
+    again: list[tuple[float, JobId]] = field(default_factory=list)
+    due: dict[JobId, float] = field(default_factory=dict)
+    untold: list[tuple[float, JobId]] = field(default_factory=list)
+    telling: set[JobId] = field(default_factory=set)
+    judged: dict[Shape, Judged] = field(default_factory=dict)
+    charged: dict[JobId, float] = field(default_factory=dict)

@@ -1,0 +1,213 @@
+"""What becomes of placed jobs, by what nodes say of their workers.
+
+An exit other than 0 waits for a node fault of the same job (`exit_verdict_s`). With one it is a
+symptom and costs the owner nothing. Without one the first exit is charged and those that came with
+it are symptoms; a job that has no tries left, or cannot be restarted, has failed. A job that fails
+before all its ranks were up goes back to the queue and waits longer each time, so that it does not
+keep others from their turn.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
+from rackwright.core.machine import Event
+from rackwright.placer.reports import Exit, Reports, Tally, is_done, is_up
+from rackwright.placer.state import State
+from rackwright.wire.entries.job import (
+    JobFailed,
+    JobFinished,
+    JobFinishing,
+    JobRequeued,
+    JobStarted,
+    WorkerFailed,
+)
+from rackwright.wire.message import Entry
+from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason
+from rackwright.wire.signals import WorkerState, WorkerStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Entries about one job; `again` seconds until it has to be judged anew, None: when told."""
+
+    entries: tuple[Entry, ...] = ()
+    again: float | None = None
+
+
+NOTHING = Verdict()
+
+
+def judge(state: State, fleet: Fleet, job: Job, event: Event) -> Verdict:
+    """What is to be said of a job now."""
+    tally = state.reports.tallies.get(job.id)
+    if job.state not in ASSIGNED or not job.slices:
+        return NOTHING
+    lost = _lost(state.reports, fleet, job, event)
+    if lost is not None:
+        return lost
+    if tally is None:
+        return NOTHING
+    if tally.done >= job.ranks and all(is_done(one) for one in _statuses(state.reports, job)):
+        return Verdict(entries=(JobFinished(job=job.id),))
+    if tally.bad:
+        found = _exits(state, fleet, job, tally, event)
+        if found is not NOTHING:
+            return found
+    if _is_finishing(state.reports, job, tally):
+        return Verdict(entries=(JobFinishing(job=job.id),))
+    if _has_started(state.reports, job, tally):
+        return Verdict(entries=(JobStarted(job=job.id, membership=job.membership),))
+    return NOTHING
+
+
+def _statuses(reports: Reports, job: Job) -> Iterator[WorkerStatus | None]:
+    for part in job.slices:
+        for rank in range(part.first_rank, part.first_rank + part.size):
+            yield reports.status_of(part.worker(job.id, rank))
+
+
+def _is_finishing(reports: Reports, job: Job, tally: Tally) -> bool:
+    """A first rank ended well. A wounded job is healed first: it could not end otherwise."""
+    if not tally.done or job.state is JobState.FINISHING or job.wounds:
+        return False
+    return any(is_done(one) for one in _statuses(reports, job))
+
+
+def _has_started(reports: Reports, job: Job, tally: Tally) -> bool:
+    """Every rank of this membership is up."""
+    if job.state is JobState.FINISHING or job.started == job.membership or job.wounds:
+        return False
+    return tally.up >= job.ranks and all(is_up(one) for one in _statuses(reports, job))
+
+
+def _lost(reports: Reports, fleet: Fleet, job: Job, event: Event) -> Verdict | None:
+    """Ranks without a place that nobody will give another one: the job cannot be healed."""
+    if not job.wounds or (job.spec.restartable and job.state is not JobState.FINISHING):
+        return None
+    open_ = [
+        wound for wound in job.wounds if not is_done(reports.status_of(job.worker(wound.rank)))
+    ]
+    if not open_:
+        return None
+    first = min(open_, key=lambda wound: (wound.at, wound.rank))
+    left = first.at + fleet.policy.exit_verdict_s - event.now
+    if job.state is JobState.FINISHING and left > 0:
+        return Verdict(again=left)
+    code = "lost.finishing" if job.state is JobState.FINISHING else f"lost.{first.kind}"
+    reason = Reason(code=code, numbers={"rank": first.rank, "signal": first.code})
+    return Verdict(entries=(JobFailed(job=job.id, reason=reason),))
+
+
+def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> Verdict:
+    wounded = {wound.rank for wound in job.wounds}
+    ends = sorted(
+        (
+            end
+            for end in tally.bad.values()
+            if end.rank < job.ranks
+            and end.rank not in wounded
+            and job.worker(end.rank) == end.worker
+        ),
+        key=lambda end: (end.at, end.rank),
+    )
+    told = [end for end in ends if end.status.state is not WorkerState.EXITED]
+    if told:
+        return _stopped(fleet, job, told)
+    if not ends:
+        return NOTHING
+    wait = fleet.policy.exit_verdict_s
+    first = ends[0]
+    if not _explained(job, first, wait) and not _charged(state, job, event, wait):
+        left = first.at + wait - event.now
+        return Verdict(again=left) if left > 0 else _charge(state, fleet, job, ends, event)
+    if not job.spec.restartable or job.state is JobState.FINISHING:
+        return Verdict(entries=(_failed(job, first, "exit"),))
+    return Verdict(entries=tuple(_worker_failed(job, end, "symptom") for end in ends))
+
+
+def _stopped(fleet: Fleet, job: Job, ends: list[Exit]) -> Verdict:
+    """Workers that a lost lease (or their agent) ended: nobody's fault, if the node is in service.
+
+    If it is not, the health-monitor is about to say so.
+    """
+    ours = [end for end in ends if _in_service(fleet, job, end.rank)]
+    if not ours:
+        return NOTHING
+    if not job.spec.restartable or job.state is JobState.FINISHING:
+        return Verdict(entries=(_failed(job, ours[0], ours[0].status.state.value),))
+    return Verdict(entries=tuple(_worker_failed(job, end, end.status.state.value) for end in ours))
+
+
+def _in_service(fleet: Fleet, job: Job, rank: int) -> bool:
+    part = job.slice_of(rank)
+    return fleet.node_at(part.rack, part.nodes[rank - part.first_rank]).schedulable
+
+
+def _explained(job: Job, end: Exit, wait: float) -> bool:
+    """Did a node of this job fail, or was one replaced, about when the worker ended?"""
+    if any(wound.kind is WoundKind.NODE for wound in job.wounds):
+        return True
+    since = end.at - wait
+    moved = job.moved_at is not None and job.moved_at >= since
+    return moved or any(swap.at >= since for swap in job.swaps)
+
+
+def _charged(state: State, job: Job, event: Event, wait: float) -> bool:
+    """Was the job blamed for another exit a moment ago? Then this one is a symptom of that."""
+    last = state.charged.get(job.id)
+    return last is not None and event.now - last < wait
+
+
+def _charge(state: State, fleet: Fleet, job: Job, ends: list[Exit], event: Event) -> Verdict:
+    first, *others = ends
+    code = f"exit.{first.status.code}"
+    if not job.spec.restartable or job.state is JobState.FINISHING:
+        return Verdict(entries=(_failed(job, first, code),))
+    if job.retries >= job.spec.retry_budget:
+        return Verdict(entries=(_failed(job, first, code),))
+    state.charged[job.id] = event.now
+    if job.state is JobState.PLACED and job.swap_count + job.move_count == 0:
+        wait = back_off(fleet.policy, job.retries)
+        numbers: dict[str, int | float | str] = {
+            "rank": first.rank,
+            "exit": code,
+            "retry": job.retries + 1,
+            "budget": job.spec.retry_budget,
+            "wait_s": wait,
+        }
+        reason = Reason(code="start-failed", numbers=numbers)
+        entry = JobRequeued(job=job.id, reason=reason, charge=True, not_before=event.now + wait)
+        return Verdict(entries=(entry,))
+    symptoms = (_worker_failed(job, end, "symptom") for end in others)
+    return Verdict(entries=(_worker_failed(job, first, code), *symptoms))
+
+
+def back_off(policy: Policy, retries: int) -> float:
+    """Seconds before the next try: doubled each time, up to a limit."""
+    return min(policy.retry_backoff_max_s, policy.retry_backoff_s * 2.0 ** min(retries, 32))
+
+
+def _worker_failed(job: Job, end: Exit, code: str) -> WorkerFailed:
+    code_ = end.status.code
+    numbers: dict[str, int | float | str] = {} if code_ is None else {"exit": code_}
+    return WorkerFailed(
+        job=job.id,
+        rank=end.rank,
+        worker=end.worker,
+        code=code_,
+        reason=Reason(code=code, numbers=numbers),
+    )
+
+
+def _failed(job: Job, end: Exit, code: str) -> JobFailed:
+    numbers: dict[str, int | float | str] = {
+        "rank": end.rank,
+        "retries": job.retries,
+        "budget": job.spec.retry_budget,
+    }
+    if end.status.code is not None:
+        numbers["exit"] = end.status.code
+    return JobFailed(job=job.id, reason=Reason(code=code, numbers=numbers))
