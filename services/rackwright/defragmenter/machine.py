@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rackwright.core.fleet import Fleet, Plan
 from rackwright.core.jobs import Job
+from rackwright.core.legality import illegal
 from rackwright.core.machine import (
     Effect,
     Event,
@@ -30,7 +31,7 @@ from rackwright.core.policy.defrag import (
 )
 from rackwright.core.policy.defrag_course import course, notices
 from rackwright.core.policy.precedence import recovery_first
-from rackwright.defragmenter.state import Decided, Look, State
+from rackwright.defragmenter.state import Decided, Ending, Look, State
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.slice import DefragPlanned
 from rackwright.wire.ids import JobId, PlanId, WorkerId
@@ -113,6 +114,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     if fleet.plans:
         return _in_flight(state, fleet, event)
     state.untold.clear()
+    state.ending = None
     return _next_plan(state, fleet, event)
 
 
@@ -121,27 +123,29 @@ def _in_flight(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     told = _tell(state, fleet, event.now)
     if told is not None:
         return [told]
-    if event.mono >= state.ask_at:
+    if event.mono >= state.ask_at or (state.ending and illegal(fleet, state.ending) is not None):
         state.ask_at = event.mono + ASK_S
-        for plan in sorted(fleet.plans.values(), key=_age):
-            entry = course(fleet, plan, _Runs(state, fleet), event.now)
-            if entry is not None:
-                return [Offer(entries=(entry,)), WakeAt(mono=state.ask_at)]
-    return [WakeAt(mono=state.ask_at)]
+        state.ending = _ending(state, fleet, event.now)
+    wake = WakeAt(mono=state.ask_at)
+    # Offered at each turn: a patient copy's host lets go only what it is offered all the while.
+    return [wake] if state.ending is None else [Offer(entries=(state.ending,)), wake]
+
+
+def _ending(state: State, fleet: Fleet, now: float) -> Ending | None:
+    """What ends a plan in flight, if one is to end."""
+
+    def runs(worker: WorkerId) -> bool:
+        return state.seen.runs(fleet, worker)
+
+    for plan in sorted(fleet.plans.values(), key=_age):
+        entry = course(fleet, plan, runs, now)
+        if entry is not None:
+            return entry
+    return None
 
 
 def _age(plan: Plan) -> int:
     return plan.seq
-
-
-class _Runs:
-    """Whether a worker runs, by its node's last word."""
-
-    def __init__(self, state: State, fleet: Fleet) -> None:
-        self._seen, self._fleet = state.seen, fleet
-
-    def __call__(self, worker: WorkerId) -> bool:
-        return self._seen.runs(self._fleet, worker)
 
 
 def _tell(state: State, fleet: Fleet, now: float) -> Offer | None:

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from rackwright.core.fleet import Fleet
 from rackwright.core.policy.defrag import ripe_at
 from rackwright.defragmenter.seen import Seen
-from rackwright.wire.entries.slice import DefragPlanned
+from rackwright.wire.entries.slice import DefragFinished, DefragPlanned, DefragWithdrawn
 from rackwright.wire.ids import JobId, MessageId
+
+Ending = DefragFinished | DefragWithdrawn
+"""What ends a plan in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class State:
     blocked: jobs blocked by movable topology, with the commit that said so.
     decided: the plan that is being offered. untold: victims who have not been told, with the
     commit of their plan. ask_at: `mono` time at which the plan in flight is asked again.
+    ending: what came of that the last time.
     """
 
     copy: int
@@ -46,6 +50,7 @@ class State:
     decided: Decided | None = None
     untold: dict[JobId, MessageId | None] = field(default_factory=dict)
     ask_at: float = 0.0
+    ending: Ending | None = None
 
     def follow(self, fleet: Fleet, name: JobId) -> None:
         """A job has changed: is it one to look at?"""
