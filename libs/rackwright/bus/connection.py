@@ -25,6 +25,7 @@ from rackwright.bus.requests import Requests, Unanswered
 DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([^\"'\s]+)")
 WATCHDOG_S = 1.0
 CLOSE_S = 8.0
+CANCEL_AGAIN_S = 0.2
 
 
 class _Client(Client):
@@ -92,8 +93,7 @@ class Connection:
             connecting.result()
             await self._requests.start(self._nc.new_inbox())
         except BaseException:
-            connecting.cancel()
-            await asyncio.wait({connecting})
+            await _end(connecting)
             await self.close()
             raise
         self._opened = True
@@ -359,3 +359,10 @@ class Connection:
 def _need_nkeys() -> None:
     if importlib.util.find_spec("nkeys") is None:
         raise MissingExtra("nkeys", "an nkey seed file needs the package nkeys")
+
+
+async def _end(task: asyncio.Future[None]) -> None:
+    """Cancel until it has ended: nats-py's `wait_for` can lose a cancellation (Python 3.11)."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
