@@ -41,8 +41,9 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
-    """What to start. `solo` nodes have an agent process of their own, the others share one a rack
-    group of `agent_racks` racks. `pretend`: workers are no processes."""
+    """What to start. `solo` nodes have an agent process of their own, the racks' other nodes are
+    dealt out to `agents` more. `pretend`: workers are no processes. `hooks`: directory of the
+    site's hooks."""
 
     state_dir: Path
     racks: tuple[RackSpec, ...]
@@ -58,6 +59,7 @@ class StackOptions:
     solo: frozenset[str] = frozenset()
     log_level: str = "info"
     trace_dir: Path | None = None
+    hooks: Path | None = None
 
 
 class Stack:
@@ -191,11 +193,13 @@ class Stack:
 
     def _agent_programs(self) -> Iterable[Program]:
         state = self.options.state_dir
+        more = ("--pretend",) if self.options.pretend else ()
+        if self.options.hooks is not None:
+            more = (*more, "--hooks", str(self.options.hooks))
         for copy, group in enumerate(self._agents):
             name = f"{AGENT}-{copy}"
             fleet = state / f"{name}.fleet.json"
             write_fleet(fleet, group)
-            more = ("--pretend",) if self.options.pretend else ()
             common = [*self._common(name)]
             common[common.index("--state-dir") + 1] = str(state)
             yield Program(
