@@ -6,8 +6,8 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
@@ -33,7 +33,7 @@ from rackwright.host.patience import STEP_S
 from rackwright.host.presence import Presence
 from rackwright.host.runner import Runner
 from rackwright.host.standing import Standing
-from rackwright.host.telemetry import make_tracing
+from rackwright.host.telemetry import Tracing, make_tracing
 from rackwright.host.web import Web
 
 S = TypeVar("S")
@@ -97,29 +97,22 @@ async def serve(
     metrics.watch(standing)
     web = Web(standing, metrics, routes)
     try:
-        tracing = make_tracing(
-            service=settings.service,
-            copy=settings.copy,
-            cell=settings.cell,
-            endpoint=settings.otlp_endpoint,
-            file=settings.trace_file,
-        )
         await web.start(settings.http_host, settings.http_port)
-        bus = await _connected(settings, stop)
-        if bus is not None:
-            metrics.watch(standing, bus.link)
-            runner = Runner(
-                machine,
-                hears,
-                bus,
-                standing=standing,
-                patience_s=patience_s,
-                metrics=metrics,
-                tracing=tracing,
-                archive=None if settings.state_dir is None else settings.state_dir / "archive",
-            )
-            await _live(Host(settings=settings, bus=bus, runner=runner), stop, beside)
-        tracing.close()
+        with _tracing(settings) as tracing:
+            bus = await _connected(settings, stop)
+            if bus is not None:
+                metrics.watch(standing, bus.link)
+                runner = Runner(
+                    machine,
+                    hears,
+                    bus,
+                    standing=standing,
+                    patience_s=patience_s,
+                    metrics=metrics,
+                    tracing=tracing,
+                    archive=None if settings.state_dir is None else settings.state_dir / "archive",
+                )
+                await _live(Host(settings=settings, bus=bus, runner=runner), stop, beside)
     except (HostError, BusError, OSError) as error:
         log.critical("service.failed", why=str(error))
         return 1
@@ -129,28 +122,52 @@ async def serve(
     return 0
 
 
+@contextmanager
+def _tracing(settings: Settings) -> Iterator[Tracing]:
+    tracing = make_tracing(
+        service=settings.service,
+        copy=settings.copy,
+        cell=settings.cell,
+        endpoint=settings.otlp_endpoint,
+        file=settings.trace_file,
+    )
+    try:
+        yield tracing
+    finally:
+        tracing.close()
+
+
 async def _connected(settings: Settings, stop: asyncio.Event) -> JetStreamBus | None:
     """The bus, as soon as it is there; None if told to stop before."""
     log = structlog.get_logger()
     makes = SERVICES[Role(settings.service)].makes if settings.service in set(Role) else ()
-    while not stop.is_set():
-        try:
-            return await connect(
-                settings.connect_options(),
-                settings.cell,
-                replicas=settings.replicas,
-                limits=settings.limits,
-                recreate=makes,
-                on_error=partial(log.warning, "bus.complained"),
+    stopped = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        while not stop.is_set():
+            opening = asyncio.create_task(
+                connect(
+                    settings.connect_options(),
+                    settings.cell,
+                    replicas=settings.replicas,
+                    limits=settings.limits,
+                    recreate=makes,
+                    on_error=partial(log.warning, "bus.complained"),
+                ),
+                name="connect",
             )
-        except BusAway as error:
-            log.warning("bus.awaited", why=str(error))
-        try:
-            async with asyncio.timeout(CONNECT_RETRY_S):
-                await stop.wait()
-        except TimeoutError:
-            continue
-    return None
+            await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                opening.cancel()
+                await asyncio.wait({opening})
+                return None
+            try:
+                return opening.result()
+            except BusAway as error:
+                log.warning("bus.awaited", why=str(error))
+            await asyncio.wait({stopped}, timeout=CONNECT_RETRY_S)
+        return None
+    finally:
+        stopped.cancel()
 
 
 async def _live(host: Host[Any], stop: asyncio.Event, beside: Sequence[Beside]) -> None:

@@ -40,10 +40,9 @@ PROPAGATOR = TraceContextTextMapPropagator()
 class Tracing:
     """Spans of one process; without a provider it does nothing."""
 
-    def __init__(self, provider: TracerProvider | None = None, service: str = "") -> None:
+    def __init__(self, provider: TracerProvider | None = None) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("rackwright.host") if provider is not None else None
-        self._service = service
         self._causes: OrderedDict[MessageId, SpanContext] = OrderedDict()
         self._sending: Span | None = None
 
@@ -67,11 +66,15 @@ class Tracing:
             yield
 
     def folded(self, step: Step) -> None:
-        """A commit was folded: what is decided because of it links to it."""
-        if self._tracer is not None and step.stored.headers:
-            parent = trace.get_current_span(_parent(step.stored.headers)).get_span_context()
-            if parent.is_valid:
-                self._remember(step.commit.id, parent)
+        """A commit was folded: what is decided because of it, or of its causes, follows it."""
+        if self._tracer is None or not step.stored.headers:
+            return
+        made = trace.get_current_span(_parent(step.stored.headers)).get_span_context()
+        if made.is_valid:
+            self._remember(step.commit.id, made)
+            for entry in step.commit.entries:
+                if entry.cause is not None:
+                    self._remember(entry.cause, made)
 
     def sending(self, sealed: Sealed) -> Headers:
         """A commit is about to be sent; the headers that carry its span."""
@@ -108,16 +111,6 @@ class Tracing:
         else:
             span.set_status(Status(StatusCode.ERROR, "refused"))
         span.end()
-
-    def headers(self, cause: MessageId | None) -> Headers:
-        """The headers for a message that follows from `cause`."""
-        context = self._causes.get(cause) if cause is not None else None
-        if context is None:
-            return NO_HEADERS
-        headers: dict[str, str] = {}
-        span = trace.NonRecordingSpan(context)
-        PROPAGATOR.inject(headers, trace.set_span_in_context(span, Context()))
-        return headers
 
     def _remember(self, message: MessageId, context: SpanContext) -> None:
         self._causes[message] = context
@@ -165,7 +158,7 @@ def make_tracing(
     )
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Tracing(provider, service)
+    return Tracing(provider)
 
 
 def _exporter(endpoint: str | None, file: Path | None) -> SpanExporter | None:

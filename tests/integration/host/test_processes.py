@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,7 +71,7 @@ async def bus(server: EmbeddedServer) -> AsyncIterator[JetStreamBus]:
 
 
 @asynccontextmanager
-async def child(server: EmbeddedServer, copy: int = 0, **settings: str) -> AsyncIterator[Child]:
+async def child(url: str, copy: int = 0, **settings: str) -> AsyncIterator[Child]:
     """A process of the service that says no to every wish; killed after the block."""
     more = {f"RACKWRIGHT_{name.upper()}": value for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
@@ -80,7 +81,7 @@ async def child(server: EmbeddedServer, copy: int = 0, **settings: str) -> Async
         "--copy",
         str(copy),
         cwd=ROOT,
-        env={**os.environ, "RACKWRIGHT_NATS": server.url, "RACKWRIGHT_CELL": CELL, **more},
+        env={**os.environ, "RACKWRIGHT_NATS": url, "RACKWRIGHT_CELL": CELL, **more},
         stderr=asyncio.subprocess.PIPE,
     )
     one = Child(process)
@@ -103,19 +104,19 @@ async def test_killed_in_the_middle_nothing_is_lost_or_doubled(
     server: EmbeddedServer, bus: JetStreamBus
 ) -> None:
     wanted = [await wish(bus, f"j{n}") for n in range(40)]
-    async with child(server) as first:
+    async with child(server.url) as first:
         await first.line("service.ready")
         for n in range(40, 80):
             wanted.append(await wish(bus, f"j{n}"))
             if n == 60:
                 first.process.kill()
-    async with child(server):
+    async with child(server.url):
         await answered(bus, wanted)
     assert sorted(await answers(bus)) == wanted
 
 
 async def test_stopped_by_a_signal_it_ends_well(server: EmbeddedServer, bus: JetStreamBus) -> None:
-    async with child(server) as one:
+    async with child(server.url) as one:
         await one.line("service.ready")
         seq = await wish(bus, "a")
         await answered(bus, [seq])
@@ -127,7 +128,7 @@ async def test_stopped_by_a_signal_it_ends_well(server: EmbeddedServer, bus: Jet
 async def test_a_copy_takes_over_when_its_better_dies(
     server: EmbeddedServer, bus: JetStreamBus
 ) -> None:
-    async with child(server, 0) as better, child(server, 1) as other:
+    async with child(server.url, 0) as better, child(server.url, 1) as other:
         await better.line("service.ready")
         await other.line("service.ready")
         first = await wish(bus, "a")
@@ -145,7 +146,7 @@ async def test_a_copy_takes_over_when_its_better_dies(
 async def test_it_serves_its_standing_and_its_metrics(
     server: EmbeddedServer, bus: JetStreamBus
 ) -> None:
-    async with child(server) as one, aiohttp.ClientSession() as http:
+    async with child(server.url) as one, aiohttp.ClientSession() as http:
         listening = await one.line("http.listening")
         await one.line("service.ready")
         url = f"http://{listening['host']}:{listening['port']}"
@@ -158,15 +159,34 @@ async def test_it_serves_its_standing_and_its_metrics(
     assert 'rackwright_service{cell="lab",copy="0",service="placer"} 1.0' in page
 
 
-async def test_a_bus_that_closes_ends_the_process(tmp_path: Path) -> None:
+async def test_it_can_be_stopped_while_it_waits_for_its_streams(tmp_path: Path) -> None:
     options = EmbeddedOptions(data_dir=tmp_path / "nats")
-    async with EmbeddedServer(options) as server, child(server) as one:
+    async with EmbeddedServer(options) as server, child(server.url) as one:
         await one.line("ledger.awaited")
         assert await one.end(signal.SIGTERM) == 0
 
 
+async def test_it_waits_for_a_bus_and_can_be_stopped_meanwhile() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        async with child(f"nats://127.0.0.1:{taken.getsockname()[1]}") as one:
+            await one.line("http.listening")
+            assert await one.end(signal.SIGTERM) == 0
+
+
+async def test_a_machine_that_fails_ends_the_process_loudly(
+    server: EmbeddedServer, bus: JetStreamBus
+) -> None:
+    async with child(server.url, CHILD_FAILS="1") as one:
+        await one.line("service.ready")
+        await wish(bus, "a")
+        died = await one.line("process.died")
+        assert await one.end(signal.SIGTERM) == 1
+    assert "this machine fails" in died["exception"]
+
+
 async def test_presence_is_seen_by_any_nats_tool(server: EmbeddedServer, bus: JetStreamBus) -> None:
-    async with child(server, 3) as one:
+    async with child(server.url, 3) as one:
         await one.line("service.ready")
         answer = await bus.core.request("$SRV.INFO.rackwright-placer", b"")
     info = json.loads(answer.data)
@@ -180,7 +200,7 @@ async def test_traces_lead_from_the_wish_to_the_commit(
     server: EmbeddedServer, bus: JetStreamBus, tmp_path: Path
 ) -> None:
     file = tmp_path / "trace.jsonl"
-    async with child(server, trace_file=str(file)) as one:
+    async with child(server.url, trace_file=str(file)) as one:
         await one.line("service.ready")
         await answered(bus, [await wish(bus, "a")])
         assert await one.end(signal.SIGTERM) == 0
@@ -194,7 +214,7 @@ async def test_traces_lead_from_the_wish_to_the_commit(
 
 async def test_a_secret_is_never_printed(server: EmbeddedServer, bus: JetStreamBus) -> None:
     url = server.url.replace("nats://", "nats://bob:open-sesame@")
-    async with child(server, nats=url, user="bob", password="open-sesame") as one:
+    async with child(url, user="bob", password="open-sesame") as one:
         await one.line("service.ready")
         assert await one.end(signal.SIGTERM) == 0
     assert "open-sesame" not in json.dumps(one.lines)
