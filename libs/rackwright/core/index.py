@@ -6,6 +6,7 @@ sets costs a microsecond at 14,000 racks, copying one when a rack changes its sh
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from immutables import Map
 
@@ -66,13 +67,18 @@ _PLACES = tuple(tuple(place for place in range(8) if byte >> place & 1) for byte
 
 def bits(mask: int) -> Iterator[int]:
     """Places of the set bits, lowest first."""
-    if mask >> 64:
-        yield from _bits_by_byte(mask)
-        return
+    return _bits_by_byte(mask) if mask >> 64 else iter(places(mask))
+
+
+@lru_cache(maxsize=1 << 14)
+def places(mask: int) -> tuple[int, ...]:
+    """The same as a tuple, for the nodes of one rack: a cell has few masks, and they recur."""
+    found = []
     while mask:
         low = mask & -mask
-        yield low.bit_length() - 1
+        found.append(low.bit_length() - 1)
         mask ^= low
+    return tuple(found)
 
 
 def _bits_by_byte(mask: int) -> Iterator[int]:

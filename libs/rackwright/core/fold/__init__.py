@@ -18,6 +18,7 @@ from rackwright.wire.entries.node import Observation
 from rackwright.wire.message import Commit, Entry
 
 MAX_STEP_S = 60.0
+VERSIONED = frozenset({LedgerCreated.TYPE, CellUpgraded.TYPE})
 UNCOMPARED = frozenset(
     {kind.TYPE for kind in ENTRIES.values() if issubclass(kind, Observation)}
     | {"ledger.ticked", "rack.isolated", "rack.degraded", "rack.restored"}
@@ -98,37 +99,44 @@ def fold(fleet: Fleet, seq: int, at: float, commit: Commit[Any]) -> Folding:
 
     Raises StoppedAt for a fold version that this software does not have.
     """
-    after = evolve(fleet, touched_racks=set(), touched_jobs=set())
-    after.seq = seq
-    late = _advance(after, at)
-    after.last_id = commit.id
+    after, late = _begun(fleet, seq, at, commit)
     why = _broken_chain(fleet, commit)
     if why is None:
         nodes.expire(after)
-        trial = evolve(after, touched_racks=set(after.touched_racks), touched_jobs=set())
-        why = _steps(trial, commit)
+        why = _steps(after, commit)
         if why is None:
-            return Folding(fleet=trial, late=late)
+            return Folding(fleet=after, late=late)
+        # What the steps before the illegal one did is thrown away.
+        after, _ = _begun(fleet, seq, at, commit)
+        nodes.expire(after)
     after.voids += 1
     return Folding(fleet=after, void=True, why=why, late=late)
 
 
+def _begun(fleet: Fleet, seq: int, at: float, commit: Commit[Any]) -> tuple[Fleet, bool]:
+    """A fleet of its own at the new sequence and time, before any entry; was time held back?"""
+    after = evolve(fleet, touched_racks=set(), touched_jobs=set(), seq=seq, last_id=commit.id)
+    return after, _advance(after, at)
+
+
 def _steps(fleet: Fleet, commit: Commit[Any]) -> str | None:
-    service = commit.source.partition("/")[0]
+    if commit.type in VERSIONED:
+        _check_version(fleet.seq, commit.entries)
     for entry in commit.entries:
-        _known(fleet.seq, entry)
         why = illegal(fleet, entry)
         if why is not None:
             return why
         step(fleet, entry)
     if commit.wishes_to is not None:
-        _answered_to(fleet, service, commit.wishes_to)
+        _answered_to(fleet, commit.source.partition("/")[0], commit.wishes_to)
     return None
 
 
-def _known(seq: int, entry: Entry) -> None:
-    if isinstance(entry, LedgerCreated | CellUpgraded) and entry.fold_version > FOLD_VERSION:
-        raise StoppedAt(seq, f"fold version {entry.fold_version}, this software has {FOLD_VERSION}")
+def _check_version(seq: int, entries: tuple[LedgerCreated | CellUpgraded, ...]) -> None:
+    for entry in entries:
+        if entry.fold_version > FOLD_VERSION:
+            why = f"fold version {entry.fold_version}, this software has {FOLD_VERSION}"
+            raise StoppedAt(seq, why)
 
 
 def _advance(fleet: Fleet, at: float) -> bool:

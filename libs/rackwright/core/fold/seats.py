@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Place
-from rackwright.core.index import bits
+from rackwright.core.index import places
 from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
 from rackwright.core.racks import Leaving, Rack, Tenancy, refresh_use
 from rackwright.wire.entries.job import SlicePlacement
@@ -114,7 +114,7 @@ def bury(fleet: Fleet, stone: Tombstone) -> None:
 def seat(fleet: Fleet, job: Job, placement: SlicePlacement, membership: int) -> Slice:
     """Give a slice its nodes, every rank with a new incarnation; returns it with its gates."""
     number = fleet.rack_numbers[placement.rack]
-    nodes = tuple(bits(placement.nodes))
+    nodes = places(placement.nodes)
     part = Slice(
         index=placement.index,
         group=placement.group,

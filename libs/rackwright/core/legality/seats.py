@@ -88,6 +88,8 @@ def seats(fleet: Fleet, job: Job, placements: Iterable[SlicePlacement], freed: F
     """May all these slices be seated together, when `freed` is given back first?"""
     parts = list(placements)
     need = need_of(job.spec, max(len(parts), len(job.slices)))
+    if _ordinary(fleet, parts, need):
+        return None
     given: dict[int, dict[int, int]] = {}
     for part in parts:
         number = fleet.rack_numbers.get(part.rack)
@@ -97,6 +99,21 @@ def seats(fleet: Fleet, job: Job, placements: Iterable[SlicePlacement], freed: F
         if problem is not None:
             return problem
     return None
+
+
+def _ordinary(fleet: Fleet, parts: list[SlicePlacement], need: Fitness) -> bool:
+    """Whole nodes that are free and fit, each slice in a rack of its own: two masks say so."""
+    seen = set()
+    for part in parts:
+        number = fleet.rack_numbers.get(part.rack)
+        if number is None or part.gpus or not part.nodes:
+            return False
+        rack = fleet.racks[number]
+        takes = rack.takes_full if need is Fitness.FULL else rack.takes
+        if part.nodes & ~(rack.free & takes) or rack.held_until > fleet.time:
+            return False
+        seen.add(number)
+    return len(seen) == len(parts)
 
 
 def _seat(
@@ -115,11 +132,6 @@ def _seat(
     if part.gpus and part.nodes & (part.nodes - 1):
         return "part of a node means one node"
     here = given.setdefault(rack.number, {})
-    takes = rack.takes_full if need is Fitness.FULL else rack.takes
-    if not part.gpus and not here and not part.nodes & ~(rack.free & takes):
-        # The ordinary case by two masks.
-        here.update((place, -1) for place in bits(part.nodes))
-        return None
     for place in bits(part.nodes):
         problem = _seat_node(rack, place, part.gpus, need, freed, here)
         if problem is not None:
