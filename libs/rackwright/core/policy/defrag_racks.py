@@ -4,8 +4,10 @@ A whole slice of a victim leaves as a whole, and a shared node comes free when a
 leave. A rack is small, so the cheapest ways are found exactly, by sums over what can be freed.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from rackwright.core.index import bits
 from rackwright.core.policy.ask import Same
@@ -94,10 +96,12 @@ def _kept(case: Blocked, rack: Rack, size: int) -> int:
 def _survey_nodes(case: Blocked, same: Same, nodes: dict[int, int]) -> Survey:
     racks = case.fleet.racks
     openings = [_Opening(rack=racks[number], nodes=mask) for number, mask in nodes.items()]
+    asked = Counter(piece.nodes for piece in case.made.pieces)
     missing: dict[int, int] = {}
-    for size in sorted((piece.nodes for piece in case.made.pieces), reverse=True):
-        if size in missing or not _seat(case, openings, size):
-            missing[size] = missing.get(size, 0) + 1
+    for size in sorted(asked, reverse=True):
+        left = asked[size] - _seated(case, openings, size, asked[size])
+        if left:
+            missing[size] = left
     ways: dict[int, tuple[Way, ...]] = {}
     for size, count in missing.items():
         found = [way for one in openings for way in _ways(case, one, size, count)]
@@ -109,19 +113,27 @@ def _order(way: Way) -> tuple[float, int, int, tuple[Left, ...]]:
     return (way.cost, len(way.leaves), way.rack, way.leaves)
 
 
-def _seat(case: Blocked, openings: list[_Opening], size: int) -> bool:
-    """Give a slice the rack where it leaves least, if any takes it as it is."""
+def _seated(case: Blocked, openings: list[_Opening], size: int, count: int) -> int:
+    """How many of so many slices fit as things are, each given the rack where it leaves least."""
     most = case.job.spec.max_per_rack
-    best: _Opening | None = None
-    for one in openings:
-        fits = one.room - _kept(case, one.rack, size) >= size
-        if fits and (most is None or one.slices < most) and (best is None or one.room < best.room):
-            best = one
-    if best is None:
-        return False
-    best.used += size
-    best.slices += 1
-    return True
+    heap = [
+        (one.room, turn)
+        for turn, one in enumerate(openings)
+        if one.room - _kept(case, one.rack, size) >= size
+    ]
+    heapify(heap)
+    seated = 0
+    while heap and seated < count:
+        _, turn = heappop(heap)
+        one = openings[turn]
+        if most is not None and one.slices >= most:
+            continue
+        one.used += size
+        one.slices += 1
+        seated += 1
+        if one.room - _kept(case, one.rack, size) >= size:
+            heappush(heap, (one.room, turn))
+    return seated
 
 
 def _ways(case: Blocked, opening: _Opening, size: int, count: int) -> Iterator[Way]:
