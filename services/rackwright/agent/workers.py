@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from rackwright.agent import lease, orphans, processes
+from rackwright.agent import kept_logs, lease, orphans, processes
 from rackwright.agent.files import replace_file
 from rackwright.agent.launch import Launcher, launch, lay_out, tell
 from rackwright.agent.records import (
@@ -174,9 +174,9 @@ class WorkerStore:
             tell(self.files(worker_id), f"signal {number:d}\n")
 
     def forget(self, worker_id: str) -> None:
-        """Remove the files of an ended and reaped worker; its id stays spent. Raises UnknownWorker.
+        """Remove the files of an ended and reaped worker but for its output; its id stays spent.
 
-        Raises ValueError for a worker that lives or is not reaped.
+        Raises UnknownWorker; ValueError for a worker that lives or is not reaped.
         """
         record = self._known(worker_id)
         if not (record.ended and record.reaped):
@@ -185,6 +185,7 @@ class WorkerStore:
             file.write(worker_id + "\n")
         self._forgotten.add(worker_id)
         del self._records[worker_id]
+        kept_logs.keep(self.files(worker_id), self.root / "logs")
         shutil.rmtree(self.files(worker_id).directory)
         cgroup = self._cgroup(worker_id)
         if cgroup is not None:  # the kernel may have been too slow for whoever tried before
