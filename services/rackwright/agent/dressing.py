@@ -55,6 +55,8 @@ def _place(
         rack=who.rack,
         slice=part.index,
         slice_rank=line.rank - part.first_rank,
+        group=part.group,
+        replica=part.replica,
         membership=job.membership,
         incarnation=parse_worker(line.worker)[2],
         gpus=gpus,

@@ -29,6 +29,8 @@ class Place:
     rack: str
     slice: int
     slice_rank: int
+    group: str
+    replica: int
     membership: int
     incarnation: int
     gpus: tuple[int, ...]
@@ -56,6 +58,8 @@ def _ours(place: Place, files: WorkerFiles) -> dict[str, str]:
         "RACK": place.rack,
         "SLICE": place.slice,
         "SLICE_RANK": place.slice_rank,
+        "GROUP": place.group,
+        "REPLICA": place.replica,
         "MEMBERSHIP": place.membership,
         "INCARNATION": place.incarnation,
         "WORKER": place.worker_id,
