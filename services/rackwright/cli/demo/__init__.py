@@ -25,10 +25,11 @@ from rackwright.wire.policy import Policy
 POLICY = Policy(
     heartbeat_s=0.5,
     suspect_after_s=1.5,
-    fence_after_s=3.0,
+    fence_after_s=5.0,
     fresh_s=1.0,
     kill_s=0.5,
-    symptom_window_s=3.0,
+    symptom_window_s=2.0,
+    rack_event_nodes=18,
     exit_verdict_s=2.0,
     probation_s=4.0,
     breaker_min=20,

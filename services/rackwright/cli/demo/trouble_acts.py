@@ -109,15 +109,18 @@ async def defragment(scene: Scene) -> None:
     tell.claim("the interactive job was not touched", bool(notebook) and after == notebook)
 
 
+def _broken_rack(fleet: Fleet) -> int:
+    """Free nodes of the rack that is not whole any more; 0 while it is not trusted again."""
+    for _, rack in sorted(fleet.racks.items()):
+        if not rack.tenancies and 0 < rack.usable.bit_count() < 16:
+            return rack.usable.bit_count()
+    return 0
+
+
 async def _scatter(scene: Scene) -> RackId:
     """Small work in the last whole rack: fill the broken one first, so that it goes there."""
-    fleet = scene.watched.fleet
-    broken = next(
-        rack
-        for _, rack in sorted(fleet.racks.items())
-        if not rack.tenancies and rack.usable.bit_count() < 16
-    )
-    filler = broken.usable.bit_count()
+    await scene.watched.until(lambda now: _broken_rack(now) > 0)
+    filler = _broken_rack(scene.watched.fleet)
     await scene.submit(scene.spec("filler", filler))
     await scene.running("filler")
     for name in ("fill-1", "fill-2"):

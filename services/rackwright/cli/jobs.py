@@ -1,0 +1,171 @@
+"""Commands about jobs: list them, look at one, end, resume or mend it."""
+
+from functools import partial
+
+import click
+
+from rackwright.cli.asking import Answer
+from rackwright.cli.draw_jobs import draw_job, draw_jobs
+from rackwright.cli.failures import Failure
+from rackwright.cli.following import follow_job
+from rackwright.cli.session import Where, explained, json_option, reaching, run
+from rackwright.cli.show import show, wish
+from rackwright.core.jobs import JobState
+from rackwright.gateway.views import JobAnswer, JobsAnswer
+from rackwright.wire.ids import JobId, check_name
+from rackwright.wire.wishes import Cancel, Resume, Swap
+
+
+@click.command()
+@click.option("--state", type=click.Choice([s.value for s in JobState]), help="Only these.")
+@click.option("--owner", help="Only jobs of this owner.")
+@click.option("--queue", help="Only jobs of this queue.")
+@click.option("--all", "ended", is_flag=True, help="Also jobs that ended in the last week.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--after", help="Go on after this job, as the last page said.")
+@json_option
+@reaching
+def jobs(
+    where: Where,
+    state: str | None,
+    owner: str | None,
+    queue: str | None,
+    ended: bool,
+    limit: int,
+    after: str | None,
+    as_json: bool,
+) -> None:
+    """List jobs by id: owner, queue, state, size, and where they are or why they wait.
+
+    \b
+    Examples:
+      rackwright jobs
+      rackwright jobs --state queued --queue research
+      rackwright jobs --all --json
+    """
+    show(
+        where,
+        as_json,
+        "jobs",
+        JobsAnswer,
+        draw_jobs,
+        state=state,
+        owner=owner,
+        queue=queue,
+        ended=ended,
+        limit=limit,
+        after=after,
+    )
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@click.option("--story/--no-story", default=True, help="Every entry that touched it.")
+@click.option("--spec", is_flag=True, help="With --json: the specification too.")
+@click.option("--watch", is_flag=True, help="Tell what happens to it until it has ended.")
+@json_option
+@reaching
+def job(where: Where, job_id: str, story: bool, spec: bool, watch: bool, as_json: bool) -> None:
+    """All about JOB: its state, its slices by rack, why it waits, and its whole story.
+
+    \b
+    Examples:
+      rackwright job train
+      rackwright job train --watch
+      rackwright job train --json | jq '.ranks[] | [.rank, .node, .pid]'
+    """
+    name = JobId(_checked(job_id))
+    if watch:
+        run(_watch(where, name))
+        return
+    show(
+        where,
+        as_json,
+        "job",
+        JobAnswer,
+        partial(draw_job, story=story),
+        job=name,
+        spec=spec,
+        ranks=1000,
+    )
+
+
+def _checked(job: str) -> str:
+    with explained():
+        return check_name("job", job)
+
+
+async def _watch(where: Where, name: JobId) -> None:
+    async with where.reach() as cell:
+        state = await follow_job(cell, name)
+        click.echo(f"{name} is {state}")
+
+
+def _cancelled(answer: Answer) -> str:
+    return f"{getattr(answer.entry, 'job', 'it')} is cancelled"
+
+
+@click.command()
+@click.argument("job_ids", metavar="JOB...", nargs=-1, required=True)
+@click.option("--why", default="", help="Kept in its story.")
+@json_option
+@reaching
+def cancel(where: Where, job_ids: tuple[str, ...], why: str, as_json: bool) -> None:
+    """End each JOB, in whatever state it is.
+
+    \b
+    Examples:
+      rackwright cancel train
+      rackwright cancel sweep-1 sweep-2 --why "wrong data"
+    """
+    names = [JobId(_checked(name)) for name in job_ids]
+    refused = []
+    for name in names:
+        try:
+            wish(where, Cancel(job=name, why=why), _cancelled, as_json=as_json)
+        except Failure as error:
+            if len(names) == 1 or error.exit_code != 1:
+                raise
+            refused.append(f"{name}: {error.format_message()}")
+    if refused:
+        raise Failure("; ".join(refused))
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@json_option
+@reaching
+def resume(where: Where, job_id: str, as_json: bool) -> None:
+    """Let a suspended JOB be queued again.
+
+    A job is suspended when node after node failed under it with the same signal: look at its story
+    before you let it have more nodes.
+
+    \b
+    Example:
+      rackwright resume train
+    """
+    name = JobId(_checked(job_id))
+    wish(where, Resume(job=name), lambda _: f"{name} is queued again", as_json=as_json)
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@click.argument("rank", type=click.IntRange(0))
+@click.option("--why", default="", help="What is wrong with it.")
+@json_option
+@reaching
+def swap(where: Where, job_id: str, rank: int, why: str, as_json: bool) -> None:
+    """Replace the node of RANK of JOB: for a node that is slow or wrong and reports no fault.
+
+    \b
+    Example:
+      rackwright swap train 37 --why "three times slower than the others"
+    """
+    name = JobId(_checked(job_id))
+    wish(
+        where,
+        Swap(job=name, rank=rank, why=why),
+        lambda _: f"rank {rank} of {name} gets another node",
+        as_json=as_json,
+    )

@@ -1,0 +1,85 @@
+"""Commands about racks: the picture, and operators' holds."""
+
+import click
+
+from rackwright.cli.draw_racks import draw_racks
+from rackwright.cli.durations import duration
+from rackwright.cli.session import Where, explained, json_option, reaching
+from rackwright.cli.show import ago, show, wish
+from rackwright.gateway.views import RacksAnswer
+from rackwright.wire.ids import RackId, check_name
+from rackwright.wire.wishes import HoldRack, ReleaseRack
+
+
+@click.command()
+@click.argument("rack", required=False)
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@click.option("--after", help="Go on after this rack.")
+@json_option
+@reaching
+def racks(where: Where, rack: str | None, limit: int, after: str | None, as_json: bool) -> None:
+    """A picture of each rack (or of RACK): a character a node, a letter a job.
+
+    \b
+    Examples:
+      rackwright racks
+      rackwright racks r01
+      watch -c rackwright racks
+    """
+    for name in (rack, after):
+        if name is not None:
+            _checked(name)
+    show(
+        where,
+        as_json,
+        "racks",
+        RacksAnswer,
+        draw_racks,
+        rack=rack,
+        limit=limit,
+        after=after,
+    )
+
+
+def _checked(rack: str) -> RackId:
+    with explained():
+        return RackId(check_name("rack", rack))
+
+
+@click.command()
+@click.argument("rack")
+@click.option(
+    "--for", "for_s", callback=duration, required=True, help="How long, such as 30m or 4h."
+)
+@click.option("--why", default="", help="Kept with the hold.")
+@json_option
+@reaching
+def hold(where: Where, rack: str, for_s: float, why: str, as_json: bool) -> None:
+    """Give RACK's free nodes to nobody for a while; what runs there goes on.
+
+    \b
+    Example:
+      rackwright hold r07 --for 4h --why "switch tray is being changed"
+    """
+    name = _checked(rack)
+    wish(
+        where,
+        HoldRack(rack=name, for_s=for_s, why=why),
+        lambda _: f"rack {name} is held for {ago(for_s)}",
+        as_json=as_json,
+    )
+
+
+@click.command()
+@click.argument("rack")
+@json_option
+@reaching
+def release(where: Where, rack: str, as_json: bool) -> None:
+    """End the hold of RACK.
+
+    \b
+    Example:
+      rackwright release r07
+    """
+    name = _checked(rack)
+    wish(where, ReleaseRack(rack=name), lambda _: f"rack {name} is released", as_json=as_json)

@@ -1,0 +1,122 @@
+"""`rackwright stats`: the cell in numbers."""
+
+from collections.abc import Mapping
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from rackwright.cli.session import Where, json_option, reaching
+from rackwright.cli.show import ago, show, stale
+from rackwright.gateway.views import StatsAnswer
+
+
+@click.command()
+@json_option
+@reaching
+def stats(where: Where, as_json: bool) -> None:
+    """The cell in numbers: jobs, GPUs by what they do, what waits and why, recoveries, plans.
+
+    \b
+    Examples:
+      rackwright stats
+      rackwright stats --json | jq .gpus
+    """
+    show(where, as_json, "stats", StatsAnswer, draw_stats)
+
+
+def draw_stats(view: StatsAnswer) -> RenderableType:
+    """One topic a line."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for title, text in _rows(view):
+        table.add_row(title, text)
+    warning = stale(view)
+    return Group(table, *([warning] if warning else []))
+
+
+def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
+    room, spares = view.fragmentation, view.spares
+    rows = [
+        (
+            "cell",
+            f"{view.cell}, {view.racks} racks, {view.installed_nodes} nodes,"
+            f" {view.installed_gpus} GPUs; ledger at {view.seq}",
+        ),
+        ("jobs", _counts(view.jobs)),
+        ("nodes", _counts(view.nodes)),
+        ("GPUs", f"{_counts(view.gpus)}; {view.occupancy:.0%} of the schedulable at work"),
+        ("queue", _queue(view)),
+        (
+            "spares",
+            f"{spares.free} free of {spares.wanted} wanted, {spares.lent} lent,"
+            f" {spares.short} short, {spares.racks_without} racks without",
+        ),
+        (
+            "room",
+            f"{room.whole_racks} whole racks, {room.broken_racks} broken, {room.pinned_racks}"
+            f" pinned; fragmentation {room.fragmentation:.2f}; could start by nodes:"
+            f" {_counts(room.startable, ' x ')}",
+        ),
+        ("recovery", _recovery(view)),
+        ("defrag", _defrag(view)),
+    ]
+    return rows + _troubles(view)
+
+
+def _counts(counts: Mapping[str, int], between: str = " ") -> str:
+    told = [f"{count}{between}{name}" for name, count in counts.items() if count]
+    return ", ".join(told) or "none"
+
+
+def _queue(view: StatsAnswer) -> str:
+    told = [
+        f"{one.jobs} by {cause} ({one.gpus} GPUs)" if cause != "none" else f"{one.jobs} new"
+        for cause, one in view.queue.items()
+    ]
+    return ", ".join(told) or "empty"
+
+
+def _recovery(view: StatsAnswer) -> str:
+    done = view.recoveries
+    text = (
+        f"{done.swaps} swaps of {done.swapped_nodes} nodes, {done.moves} moves,"
+        f" {done.restarts} restarts, {done.requeues} requeues"
+    )
+    if "p50" in done.swap_s:
+        text += f"; to swap at most {_seconds(done.swap_s)}"
+    if "p50" in done.rejoin_s:
+        text += f"; until all ranks are back at most {_seconds(done.rejoin_s)}"
+    return text
+
+
+def _seconds(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{value:g} s ({name})" for name, value in shares.items())
+
+
+def _defrag(view: StatsAnswer) -> str:
+    plans = view.defrags
+    flying = f", in flight {', '.join(plans.in_flight)}" if plans.in_flight else ""
+    return (
+        f"{plans.planned} plans with {plans.victims} victims, {plans.withdrawn} withdrawn,"
+        f" {plans.finished} carried out, {plans.cost_gpu_h:g} GPU-h estimated{flying}"
+    )
+
+
+def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:
+    """What somebody should know, only where there is something."""
+    rows = []
+    if view.unanswered_failures:
+        rows.append(("failures", f"{view.unanswered_failures} not answered yet"))
+    for automation, until in view.paused.items():
+        rows.append(("paused", f"{automation} for {ago(until - view.time)} more"))
+    if view.stopped_at is not None:
+        rows.append(("stopped", f"the fold stopped at {view.stopped_at}: {view.stopped_why}"))
+    if view.interactive_touched:
+        rows.append(("interactive", f"{view.interactive_touched} jobs were touched"))
+    if not view.complete:
+        rows.append(("counted", "the ledger is still being read back: counts are too low"))
+    elif view.since > 1:
+        rows.append(("counted", f"since {view.since}: what came before is archived"))
+    return rows
