@@ -11,9 +11,11 @@ from rackwright.bus.ports import (
     NO_HEADERS,
     Bus,
     Cause,
+    Feed,
     Headers,
     Ledger,
     Outcome,
+    Stored,
     Unsettled,
 )
 from rackwright.host.runner import Runner
@@ -44,6 +46,7 @@ class FaultyLedger:
         self._ledger = ledger
         self.lose_before = 0
         self.lose_after = 0
+        self.gaps = 0
         self.before_next: Callable[[], Awaitable[None]] | None = None
 
     async def append(
@@ -61,6 +64,12 @@ class FaultyLedger:
             self.lose_after -= 1
             return lost
         return outcome
+
+    def follow(self, start: int) -> Feed[Stored]:
+        if start == 1 and self.gaps:
+            self.gaps -= 1
+            return self._ledger.follow(10_000)  # which is not there: a gap
+        return self._ledger.follow(start)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)

@@ -11,15 +11,20 @@ from rackwright.bus.errors import BusClosed
 from rackwright.bus.ports import Appended, Bus, Ready, Stored
 from rackwright.bus.streams import Kind
 from rackwright.core.fleet import Fleet
-from rackwright.core.machine import Offer, Refused, Wished, WishSkipped
+from rackwright.core.machine import Offer, Refused, StatusSeen, Wished, WishSkipped
 from rackwright.host.commits import Author
 from rackwright.host.create import create_ledger
-from rackwright.host.errors import ForeignLedger
+from rackwright.host.errors import ForeignLedger, TooManyStarts
+from rackwright.host.follower import Follower
 from rackwright.host.hearing import Hears, WishesReplaced
 from rackwright.host.runner import Runner
 from rackwright.host.standing import Standing
+from rackwright.wire.codec import encode
 from rackwright.wire.entries.cell import LedgerTicked
-from rackwright.wire.ids import CellName
+from rackwright.wire.ids import CellName, MessageId, NodeId, RackId, SessionId
+from rackwright.wire.message import Envelope
+from rackwright.wire.nodes import Hardware
+from rackwright.wire.signals import NodeStatus
 from rackwright.wire.subjects import Subjects
 from tests.integration.bus.harness import Harness
 from tests.integration.host.helpers import FaultyBus, answers, ledger, running, until, wish
@@ -150,6 +155,71 @@ async def test_a_refused_offer_comes_back_and_is_offered_again(bus: Bus) -> None
     assert len([event for event in state.events if isinstance(event, Refused)]) == 1
     assert [commit.source for commit in await ledger(bus)] == ["admin/0", "other/0", "placer/0"]
     assert runner.standing.fleet.voids == 0
+
+
+async def test_after_a_gap_it_starts_anew(bus: Bus) -> None:
+    await tick(bus, (await started(bus)).fleet)  # so that entry 1 is not read twice at the start
+    faulty = FaultyBus(bus)
+    faulty.ledger.gaps = 2
+    runner = Runner(Refuser(), WISHES, faulty.port)
+    async with running(runner):
+        seq = await wish(bus, "a")
+        await until(partial(answered, runner, seq))
+
+
+async def test_after_three_gaps_it_ends(bus: Bus) -> None:
+    await tick(bus, (await started(bus)).fleet)
+    faulty = FaultyBus(bus)
+    faulty.ledger.gaps = 3
+    with pytest.raises(TooManyStarts, match="3 times"):
+        await Runner(Refuser(), WISHES, faulty.port).run()
+
+
+async def started(bus: Bus) -> Follower:
+    """A follower that has read the ledger."""
+    follower = Follower(bus)
+    await (await follower.start()).aclose()
+    return follower
+
+
+async def test_a_noisy_source_does_not_delay_another(bus: Bus) -> None:
+    for n in range(1200):
+        await bus.wishes.publish(f"rackwright.{bus.cell}.wish.ann.cancel", b'{"job": "a"}')
+        if n % 4 == 0:
+            subject = subjects(bus).status(RackId("r1"), NodeId(f"n{n}"))
+            await bus.status.put(subject, status(bus, NodeId(f"n{n}")))
+    runner = Runner(Refuser(), Hears(wishes=True, status=True), bus)
+    async with running(runner):
+        await until(lambda: runner.standing.ready)
+        state = runner.state
+    assert state is not None
+    kinds = [type(event) for event in state.events]
+    assert kinds.index(Wished) < len(kinds) - 1 - kinds[::-1].index(StatusSeen)
+    assert kinds.count(StatusSeen) == 300
+    between = kinds[: len(kinds) - kinds[::-1].index(StatusSeen)]
+    assert between.count(Wished) <= 2 * between.count(StatusSeen)
+
+
+def status(bus: Bus, node: NodeId) -> bytes:
+    body = NodeStatus(
+        node=node,
+        rack=RackId("r1"),
+        session=SessionId("s1"),
+        boot="b",
+        n=1,
+        hardware=Hardware(serial=node, gpus=4),
+    )
+    return encode(
+        Envelope(
+            id=MessageId(f"status.{node}"),
+            type=body.TYPE,
+            v=body.VERSION,
+            at=0.0,
+            source=f"agent/{node}",
+            cell=CellName(bus.cell),
+            body=body,
+        )
+    )
 
 
 async def test_another_ledger_ends_the_process(harness: Harness, bus: Bus) -> None:
