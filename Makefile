@@ -47,8 +47,9 @@ bench: .venv ## measure, beside the disk's own fsync time
 trace: .venv ## run recorded workloads through a live cell: make trace TRACE_DIR=directory
 	TRACE_DIR="$(TRACE_DIR)" .venv/bin/python -m benchmarks.trace $(ARGS)
 
-schemas: .venv ## write the JSON Schemas of the wire anew
+schemas: .venv ## write the JSON Schemas of the wire and the tables of the settings anew
 	.venv/bin/python -m rackwright.wire.schema
+	.venv/bin/python -m rackwright.wire.knobs
 
 # Universal: one file serves Python 3.11 to 3.13 on each platform. The extra nkeys stays out: it has
 # no wheel, and building one would fetch tools that no hash here covers.
