@@ -149,6 +149,9 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         _look_over(state, fleet, event)
     for name in list(state.queue.due(event.now)):
         _know(state, fleet, name, event)
+    if _fewer_kept(state, fleet):
+        state.queue.helped()
+    state.turned_at = fleet.time
     effects: list[Effect] = []
     offer, trial = answers(state, fleet)
     if offer is not None:
@@ -161,6 +164,12 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     effects += blocks(state, trial, event)
     effects += _maintenance(fleet, event)
     return [*effects, *_wakes(state, event)]
+
+
+def _fewer_kept(state: State, fleet: Fleet) -> bool:
+    """Has a wound become so old that fewer racks are kept for it?"""
+    patience = fleet.policy.swap_start_s
+    return any(state.turned_at <= at + patience < fleet.time for at in fleet.wounded.values())
 
 
 def _maintenance(fleet: Fleet, event: Event) -> list[Effect]:
@@ -180,7 +189,7 @@ def _wakes(state: State, event: Event) -> list[Effect]:
     ledger = [heap[0][0] for heap in (state.ends, state.queue.later) if heap]
     own = [heap[0][0] for heap in (state.starts, state.again) if heap]
     due = [event.mono + at - event.now for at in ledger] + own
-    return [WakeAt(mono=max(min(due), event.mono))] if due else []
+    return [WakeAt(mono=max(at, event.mono)) for at in due]
 
 
 def _refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:

@@ -37,6 +37,7 @@ class State:
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
     charged: ledger time of the last exit that a job was blamed for.
+    turned_at: ledger time of the fleet at the last turn.
     """
 
     copy: int
@@ -56,3 +57,4 @@ class State:
     telling: set[JobId] = field(default_factory=set)
     judged: dict[Shape, Judged] = field(default_factory=dict)
     charged: dict[JobId, float] = field(default_factory=dict)
+    turned_at: float = 0.0

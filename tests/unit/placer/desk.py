@@ -98,7 +98,14 @@ class Desk:
     def folded(self, entries: tuple[Entry, ...] = (), source: str = "test/0") -> None:
         """The newest commit has been folded."""
         kind = entries[0].TYPE if entries else "test"
-        event = Folded(**self.times, seq=self.fleet.seq, source=source, type=kind, entries=entries)
+        event = Folded(
+            now=self.fleet.time,
+            mono=self.mono,
+            seq=self.fleet.seq,
+            source=source,
+            type=kind,
+            entries=entries,
+        )
         assert self.give(event) == []
 
     def other(self, *entries: Entry) -> None:
@@ -131,6 +138,14 @@ class Desk:
         self.mono += seconds
         if self.fleet.seq > before:
             self.folded()
+
+    def live(self, seconds: float) -> list[Entry]:
+        """Time passes with a turn every second; what was said meanwhile."""
+        said: list[Entry] = []
+        for _ in range(int(seconds)):
+            self.wait(1.0)
+            said += self.run()
+        return said
 
     def wakes(self) -> list[float]:
         """In how many seconds the placer wants a turn, by itself."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet, Maintenance
-from rackwright.core.jobs import Job, JobState, WoundKind
+from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
 from rackwright.core.policy.limits import limit
 from rackwright.core.racks import Node
@@ -119,25 +119,54 @@ def _maintained(fleet: Fleet, spec: JobSpec, barred: dict[int, int]) -> int:
 def kept_for_wounded(fleet: Fleet, priority: int) -> int:
     """Racks that a wounded slice could use: a queued job of that or lower priority waits for it.
 
-    A slice of one node keeps only its own rack: any rack could take it, and it finds one at once.
+    Recovery is a matter of milliseconds. A wound that is older than `swap_start_s` waits for
+    something; then one rack is kept for each slice, the one with most room, and not all of them.
+    A slice of one node keeps only its own rack: any rack could take it.
     """
     kept = 0
-    for name in fleet.wounded:
+    old: list[tuple[int, bool]] = []
+    for name in sorted(fleet.wounded):
         job = fleet.jobs[name]
-        if job.spec.priority < priority or job.state is JobState.FINISHING:
+        if job.spec.priority < priority or not job.spec.restartable:
             continue
-        if job.spec.restartable:
-            kept |= _wanted(fleet, job)
+        if job.state is JobState.FINISHING:
+            continue
+        for part, since in _wounded_slices(job):
+            kept |= 1 << part.rack
+            across = len(job.slices) > 1
+            if part.size > 1 and fleet.time - since <= fleet.policy.swap_start_s:
+                kept |= _with_room(fleet, part.size, across)
+            elif part.size > 1:
+                old.append((part.size, across))
+    for size, across in old:
+        kept |= _roomiest(fleet, size, across, kept)
     return kept
 
 
-def _wanted(fleet: Fleet, job: Job) -> int:
-    wanted = 0
-    across = len(job.slices) > 1
-    ranks = [wound.rank for wound in job.wounds if wound.kind is not WoundKind.PROCESS]
-    for part in {job.slice_of(rank).index: job.slice_of(rank) for rank in ranks}.values():
-        wanted |= 1 << part.rack
-        for shape, racks in fleet.index.by_shape.items() if part.size > 1 else ():
-            if (shape.full if across else shape.usable) >= part.size:
-                wanted |= racks
-    return wanted
+def _wounded_slices(job: Job) -> list[tuple[Slice, float]]:
+    """Slices that need other nodes, and since when."""
+    found: dict[int, tuple[Slice, float]] = {}
+    for wound in job.wounds:
+        if wound.kind is not WoundKind.PROCESS:
+            part = job.slice_of(wound.rank)
+            since = min(wound.at, found[part.index][1]) if part.index in found else wound.at
+            found[part.index] = (part, since)
+    return list(found.values())
+
+
+def _with_room(fleet: Fleet, size: int, across: bool) -> int:
+    racks = 0
+    for shape, having in fleet.index.by_shape.items():
+        if (shape.full if across else shape.usable) >= size:
+            racks |= having
+    return racks
+
+
+def _roomiest(fleet: Fleet, size: int, across: bool, besides: int) -> int:
+    """The rack with most room for such a slice that is not kept yet, as a set; 0: there is none."""
+    best = (size - 1, 0)
+    for shape, having in fleet.index.by_shape.items():
+        free, racks = shape.full if across else shape.usable, having & ~besides
+        if racks:
+            best = max(best, (free, -((racks & -racks).bit_length())))
+    return 1 << (-best[1] - 1) if best[0] >= size else 0
