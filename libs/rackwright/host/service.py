@@ -33,7 +33,7 @@ from rackwright.host.patience import STEP_S
 from rackwright.host.presence import Presence
 from rackwright.host.runner import Runner
 from rackwright.host.standing import Standing
-from rackwright.host.telemetry import Tracing, make_tracing
+from rackwright.host.telemetry import Tracing
 from rackwright.host.web import Web
 
 S = TypeVar("S")
@@ -124,13 +124,18 @@ async def serve(
 
 @contextmanager
 def _tracing(settings: Settings) -> Iterator[Tracing]:
-    tracing = make_tracing(
-        service=settings.service,
-        copy=settings.copy,
-        cell=settings.cell,
-        endpoint=settings.otlp_endpoint,
-        file=settings.trace_file,
-    )
+    tracing = Tracing()
+    if settings.otlp_endpoint is not None or settings.trace_file is not None:
+        # Here, as importing the SDK costs every start of a service that does not trace.
+        from rackwright.host.exporters import make_tracing
+
+        tracing = make_tracing(
+            service=settings.service,
+            copy=settings.copy,
+            cell=settings.cell,
+            endpoint=settings.otlp_endpoint,
+            file=settings.trace_file,
+        )
     try:
         yield tracing
     finally:

@@ -7,27 +7,18 @@ is measured or sent unless an exporter is configured.
 
 from __future__ import annotations
 
-import importlib.util
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Protocol
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import (
-    BatchSpanProcessor,
-    ConsoleSpanExporter,
-    SpanExporter,
-)
-from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rackwright.bus.ports import NO_HEADERS, Headers
 from rackwright.host.commits import Sealed
-from rackwright.host.errors import BadSetting
 from rackwright.host.follower import Step
 from rackwright.host.offers import Settled, Won
 from rackwright.host.reading import Arrival
@@ -37,10 +28,22 @@ REMEMBERED = 65_536
 PROPAGATOR = TraceContextTextMapPropagator()
 
 
+class Provider(Protocol):
+    """What is needed of OpenTelemetry's TracerProvider; importing its SDK takes a while."""
+
+    def get_tracer(self, instrumenting_module_name: str) -> Tracer:
+        """A maker of spans."""
+        ...
+
+    def shutdown(self) -> None:
+        """Send what is left."""
+        ...
+
+
 class Tracing:
     """Spans of one process; without a provider it does nothing."""
 
-    def __init__(self, provider: TracerProvider | None = None) -> None:
+    def __init__(self, provider: Provider | None = None) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("rackwright.host") if provider is not None else None
         self._causes: OrderedDict[MessageId, SpanContext] = OrderedDict()
@@ -136,39 +139,3 @@ def _messaging(operation: str, destination: str) -> dict[str, str]:
         "messaging.operation.type": operation,
         "messaging.destination.name": destination,
     }
-
-
-def make_tracing(
-    *, service: str, copy: int, cell: str, endpoint: str | None, file: Path | None
-) -> Tracing:
-    """Tracing to an OTLP endpoint over HTTP, or as JSON into a file, or none at all.
-
-    Raises BadSetting when the exporter for OTLP is not installed.
-    """
-    exporter = _exporter(endpoint, file)
-    if exporter is None:
-        return Tracing()
-    resource = Resource.create(
-        {
-            "service.namespace": "rackwright",
-            "service.name": f"rackwright-{service}",
-            "service.instance.id": f"{cell}/{service}/{copy}",
-            "rackwright.cell": cell,
-        }
-    )
-    provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Tracing(provider)
-
-
-def _exporter(endpoint: str | None, file: Path | None) -> SpanExporter | None:
-    if endpoint is not None:
-        if importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is None:
-            raise BadSetting("RACKWRIGHT_OTLP_ENDPOINT", "needs rackwright[otlp] to be installed")
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-        return OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
-    if file is not None:
-        out = file.open("a", encoding="utf-8")
-        return ConsoleSpanExporter(out=out, formatter=lambda span: span.to_json(indent=None) + "\n")
-    return None
