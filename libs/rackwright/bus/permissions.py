@@ -158,7 +158,8 @@ def service(cell: str, role: Role, identity: str, *, replicas: int = 1) -> Permi
 def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissions:
     """What the agent of some nodes may do; `places` None: of any node (a pretended fleet).
 
-    An agent makes no consumers: a consumer delivers to any subject its maker names.
+    An agent makes no consumers: a consumer delivers to any subject its maker names. A pretended
+    fleet, which may speak for every node anyway, may follow all jobs with one.
     """
     assign, jobs = stream_name(cell, Kind.ASSIGN), stream_name(cell, Kind.JOBS)
     root = f"rackwright.{cell}."
@@ -166,7 +167,7 @@ def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissio
     subscribe = [f"_INBOX_{identity}.>", f"{root}jobs.>"]
     if places is None:
         publish += [f"{root}{kind}.>" for kind in ("hb", "signal", "status")]
-        publish.append(f"$JS.API.DIRECT.GET.{assign}.>")
+        publish += [f"$JS.API.DIRECT.GET.{assign}.>", *_reading(cell, Kind.JOBS)]
         subscribe += [f"{root}echo.>", f"{root}assign.>"]
         return Permissions(publish=tuple(publish), subscribe=tuple(subscribe))
     for place in places:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Iterator
 
 import structlog
 import uvloop
@@ -56,11 +57,20 @@ async def main(settings: Settings) -> int:
                 injector.cancel()
         await bus.close()
     except* (BusError, BadSetting, NodeTaken, OSError) as failed:
-        for error in failed.exceptions:
-            log.critical("agent.failed", why=str(error))
+        for error in _leaves(failed):
+            log.critical("agent.failed", why=str(error), kind=type(error).__name__)
         standing.why = "failed"
     log.info("agent.stopped")
     return 1 if standing.why == "failed" else 0
+
+
+def _leaves(failed: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """What really happened; groups come in groups, and say nothing themselves."""
+    for error in failed.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 async def _connected(settings: Settings, stop: asyncio.Event) -> Bus | None:
