@@ -26,7 +26,7 @@ ODD = 2 * MAX_GPUS + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFault:
-    """A fault of this node that took it out; `at` is ledger time, `boot` the boot it happened in."""
+    """A fault that took this node out; `at` is ledger time, `boot` the boot it happened in."""
 
     at: float
     code: str
