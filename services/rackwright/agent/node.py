@@ -77,6 +77,7 @@ class NodeAgent:
         self._spent: dict[WorkerId, WorkerRecord] = {}
         self._membership: dict[str, int] = {}
         self._starting: dict[WorkerId, asyncio.Task[None]] = {}
+        self._refused: dict[WorkerId, type[Refused]] = {}
         self._n = 0
 
     def attach(
@@ -224,8 +225,16 @@ class NodeAgent:
                     self._progress.pop(worker, None)
                     self._membership.pop(worker, None)
                     self._say()
+            self._refused.pop(_worker_of(order), None)
         except Refused as refusal:
-            log.info("order.refused", node=self.who.node, order=str(order), problem=str(refusal))
+            self._note_refusal(_worker_of(order), refusal)
+
+    def _note_refusal(self, worker: WorkerId, refusal: Refused) -> None:
+        """Say it once a worker and kind: orders are tried again whenever something changes."""
+        kind = type(refusal)
+        if self._refused.get(worker) is not kind:
+            self._refused[worker] = kind
+            log.info("order.refused", node=self.who.node, worker=worker, problem=str(refusal))
 
     def _prepare(self, line: AssignmentLine) -> None:
         job = self._job_of(line.job)
@@ -263,7 +272,7 @@ class NodeAgent:
         try:
             self.workers.go(worker)
         except Refused as refusal:
-            log.info("order.refused", node=self.who.node, worker=worker, problem=str(refusal))
+            self._note_refusal(worker, refusal)
 
     def _stop(self, line: StopLine) -> None:
         """With notice: the worker is told, and ended when it has saved or the time is up."""
@@ -366,3 +375,11 @@ class NodeAgent:
         if self._root is not None:
             text = json.dumps({"ledger": self._seen.ledger, "seq": self._seen.seq})
             replace_file(self._root / "obeyed", text)
+
+
+def _worker_of(order: obey.Order) -> WorkerId:
+    match order:
+        case obey.Prepare(line=line) | obey.Stop(line=line):
+            return line.worker
+        case _:
+            return order.worker

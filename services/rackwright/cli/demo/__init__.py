@@ -24,7 +24,7 @@ from rackwright.wire.policy import Policy
 
 POLICY = Policy(
     heartbeat_s=0.5,
-    suspect_after_s=1.5,
+    suspect_after_s=2.0,
     fence_after_s=5.0,
     fresh_s=1.0,
     kill_s=0.5,
@@ -38,6 +38,7 @@ POLICY = Policy(
     defrag_notice_s=3.0,
     defrag_drain_s=1.0,
     defrag_min_runtime_s=0.0,
+    defrag_cooldown_s=0.0,
 )
 ACTS = (
     recovery_acts.place,

@@ -155,11 +155,12 @@ async def _restart(scene: Scene) -> None:
 
 
 def _solo(scene: Scene, index: int) -> NodeId:
-    """A node of this slice whose agent is a process of its own."""
-    for node in scene.nodes_of(JOB, index):
+    """A node of this slice (or of another one) whose agent is a process of its own."""
+    slices = (index, *(part.index for part in scene.job(JOB).slices))
+    for node in (node for one in slices for node in scene.nodes_of(JOB, one)):
         if node in scene.stack.options.solo:
             return node
-    raise RuntimeError(f"slice {index} has no node with an agent of its own")
+    raise RuntimeError(f"{JOB} has no node with an agent of its own")
 
 
 def _worker_on(scene: Scene, node: NodeId) -> tuple[WorkerId, int]:
