@@ -22,6 +22,14 @@ class Judged:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """A job was blamed for an exit at ledger time `at`, in this membership."""
+
+    at: float
+    membership: int
+
+
 @dataclass(slots=True, kw_only=True)
 class State:
     """What waits for an answer, and what was seen.
@@ -36,7 +44,7 @@ class State:
     again, due: jobs to be judged again at that `mono` time, the next of them by job.
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
-    charged: ledger time of the last exit that a job was blamed for.
+    charged: the last exit that a job was blamed for.
     turned_at: ledger time of the fleet at the last turn.
     """
 
@@ -56,5 +64,5 @@ class State:
     untold: list[tuple[float, JobId]] = field(default_factory=list)
     telling: set[JobId] = field(default_factory=set)
     judged: dict[Shape, Judged] = field(default_factory=dict)
-    charged: dict[JobId, float] = field(default_factory=dict)
+    charged: dict[JobId, Blame] = field(default_factory=dict)
     turned_at: float = 0.0

@@ -14,7 +14,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
 from rackwright.core.machine import Event
 from rackwright.placer.reports import Exit, Reports, Tally, is_done, is_up
-from rackwright.placer.state import State
+from rackwright.placer.state import Blame, State
 from rackwright.wire.entries.job import (
     JobFailed,
     JobFinished,
@@ -23,6 +23,7 @@ from rackwright.wire.entries.job import (
     JobStarted,
     WorkerFailed,
 )
+from rackwright.wire.ids import parse_worker
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
@@ -120,7 +121,10 @@ def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> 
         return NOTHING
     wait = fleet.policy.exit_verdict_s
     first = ends[0]
-    if not _explained(job, first, wait) and not _charged(state, job, event, wait):
+    if not _explained(job, first, wait):
+        with_it = [end for end in ends if _with_the_blamed(state, job, end, event, wait)]
+        if with_it:
+            return Verdict(entries=tuple(_worker_failed(job, end, "symptom") for end in with_it))
         left = first.at + wait - event.now
         return Verdict(again=left) if left > 0 else _charge(state, fleet, job, ends, event)
     if not job.spec.restartable or job.state is JobState.FINISHING:
@@ -155,10 +159,14 @@ def _explained(job: Job, end: Exit, wait: float) -> bool:
     return moved or any(swap.at >= since for swap in job.swaps)
 
 
-def _charged(state: State, job: Job, event: Event, wait: float) -> bool:
-    """Was the job blamed for another exit a moment ago? Then this one is a symptom of that."""
-    last = state.charged.get(job.id)
-    return last is not None and event.now - last < wait
+def _with_the_blamed(state: State, job: Job, end: Exit, event: Event, wait: float) -> bool:
+    """Was the job blamed a moment ago for the exit of a peer of this worker? Then this one is a
+    symptom of that; of a worker started since then it is another one.
+    """
+    blame = state.charged.get(job.id)
+    if blame is None or event.now - blame.at >= wait:
+        return False
+    return parse_worker(end.worker)[2] <= blame.membership
 
 
 def _charge(state: State, fleet: Fleet, job: Job, ends: list[Exit], event: Event) -> Verdict:
@@ -168,7 +176,7 @@ def _charge(state: State, fleet: Fleet, job: Job, ends: list[Exit], event: Event
         return Verdict(entries=(_failed(job, first, code),))
     if job.retries >= job.spec.retry_budget:
         return Verdict(entries=(_failed(job, first, code),))
-    state.charged[job.id] = event.now
+    state.charged[job.id] = Blame(at=event.now, membership=job.membership)
     if job.state is JobState.PLACED and job.swap_count + job.move_count == 0:
         wait = back_off(fleet.policy, job.retries)
         numbers: dict[str, int | float | str] = {

@@ -4,7 +4,7 @@ import pytest
 
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.job import JobFailed, JobFinished, JobRequeued, WorkerFailed
-from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
+from rackwright.wire.entries.slice import NodeSwap, SliceRestarted, SliceSwapped
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness
@@ -40,6 +40,21 @@ def swap(at: Desk, job: str, rank: int) -> None:
             index=part.index,
             swaps=(one,),
             rungs=SPARE,
+        )
+    )
+
+
+def restart(at: Desk, job: str, rank: int, *, charge: bool) -> None:
+    """The spare-manager starts a rank anew where it is."""
+    known = at.cell.job(job)
+    at.other(
+        SliceRestarted(
+            job=known.id,
+            membership=known.membership + 1,
+            index=known.slice_of(rank).index,
+            ranks=(rank,),
+            charge=charge,
+            rungs=(RungTaken(rung=Rung.RESTART, taken=True, reason=Reason(code="process")),),
         )
     )
 
@@ -154,6 +169,20 @@ def test_one_crash_is_charged_once(at: Desk) -> None:
     assert failures(at.run()) == [(1, "exit.1"), (0, "symptom")]
     at.worker("a", 2, EXITED, 1)
     assert failures(at.run()) == [(2, "symptom")]
+
+
+def test_the_next_process_of_a_rank_is_charged_anew(at: Desk) -> None:
+    """Else a worker that fails at once would be started again for nothing, as often as it can."""
+    at.started("a", nodes=3, retry_budget=1)
+    at.worker("a", 1, EXITED, 1)
+    at.wait(45.0)
+    assert failures(at.run()) == [(1, "exit.1")]
+    restart(at, "a", 1, charge=True)
+    at.worker("a", 1, EXITED, 1)
+    at.worker("a", 0, EXITED, 134)
+    assert failures(at.run()) == [(0, "symptom")]
+    at.wait(45.0)
+    assert ends(at.run()) == [("job.failed", "exit.1")]
 
 
 def test_without_tries_left_the_job_has_failed(at: Desk) -> None:
