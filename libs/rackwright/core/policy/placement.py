@@ -155,9 +155,11 @@ def why_placed(fleet: Fleet, job: Job, slices: Slices) -> Reason:
         numbers["domains"] = len(paths)
     if any(part.lent for part in slices):
         numbers["lent"] = sum(part.nodes.bit_count() for part in slices if part.lent)
-    asked = len(made.pieces) if isinstance(made, Cut) else 0
-    if len(slices) > asked:
-        return Reason(code="placed.scattered", numbers=numbers | {"slices_asked": asked})
-    if len(slices) < asked:
-        return Reason(code="placed.fewer", numbers=numbers | {"slices_asked": asked})
+    if isinstance(made, Cut):
+        asked = [(piece.group, piece.replica, piece.nodes) for piece in made.pieces]
+        found = [(part.group, part.replica, part.nodes.bit_count()) for part in slices]
+        if found != asked:
+            fewer = sum(size for _, _, size in found) < sum(size for _, _, size in asked)
+            code = "placed.fewer" if fewer else "placed.scattered"
+            return Reason(code=code, numbers=numbers | {"slices_asked": len(asked)})
     return Reason(code="placed", numbers=numbers)
