@@ -159,7 +159,8 @@ def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissio
     """What the agent of some nodes may do; `places` None: of any node (a pretended fleet).
 
     An agent makes no consumers: a consumer delivers to any subject its maker names. A pretended
-    fleet, which may speak for every node anyway, may follow all jobs with one.
+    fleet, which may speak for every node anyway, may follow all jobs with one, and hear which faults
+    somebody wants of its nodes.
     """
     assign, jobs = stream_name(cell, Kind.ASSIGN), stream_name(cell, Kind.JOBS)
     root = f"rackwright.{cell}."
@@ -168,8 +169,8 @@ def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissio
     if places is None:
         publish += [f"{root}{kind}.>" for kind in ("hb", "signal", "status")]
         publish += [f"$JS.API.DIRECT.GET.{assign}.>", *_reading(cell, Kind.JOBS)]
-        subscribe += [f"{root}echo.>", f"{root}assign.>"]
-        return Permissions(publish=tuple(publish), subscribe=tuple(subscribe))
+        subscribe += [f"{root}echo.>", f"{root}assign.>", f"{root}query.inject.>"]
+        return Permissions(publish=tuple(publish), subscribe=tuple(subscribe), answers=True)
     for place in places:
         node = f"{place.shard}.{place.rack}.{place.node}"
         publish += [f"{root}{kind}.{node}" for kind in ("hb", "signal", "status")]
