@@ -1,6 +1,7 @@
 """`python -m benchmarks.trace`: run the recorded workload, check what it showed, tell it."""
 
 import asyncio
+import logging
 import os
 import platform
 import shutil
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import click
+import structlog
 import uvloop
 
 from benchmarks.trace import report
@@ -53,6 +55,7 @@ def main(
     The traces are CSV files with the columns job, submit_s, gpus, duration_s. Exit status 0 only if
     the run showed what it had to and its ledger is clean.
     """
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     large, small = _file(kalos, where, LARGE), _file(itp, where, SMALL)
     how = Mixture(installed_gpus=GPUS, seed=seed)
     try:

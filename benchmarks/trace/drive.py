@@ -132,7 +132,7 @@ class Drive:
 
     async def _inject(self, node: NodeId, **what: object) -> None:
         subject = Subjects(self.cell.subjects.cell).query(f"inject.{node}")
-        await self.cell.bus.core.request(subject, json.dumps(what).encode())
+        await self.cell.bus.core.request(subject, json.dumps(what).encode(), patience=30.0)
 
     async def _bursts(self, end_s: float) -> None:
         """Break nodes of one slice until its spares are used up and it moves."""
