@@ -124,7 +124,7 @@ class Stack:
 
     async def ready(self, watched: Watched) -> Fleet:
         """Wait until every service may decide and every node has joined; the fleet then."""
-        await asyncio.gather(*(self._answers(name) for name in self._service_names()))
+        await asyncio.gather(*(self.answers(name) for name in self._service_names()))
         return await watched.until(_all_joined)
 
     async def stop(self) -> None:
@@ -233,7 +233,7 @@ class Stack:
             subject = subjects.wish(Owner(self.options.owner), DefineRacks.TYPE)
             await admin.wishes.publish(subject, encode(wish))
 
-    async def _answers(self, name: str) -> None:
+    async def answers(self, name: str) -> None:
         """Wait until a service says on its own port that it is ready."""
         port = int(self._port(name))
         while not await _is_ready(port):  # noqa: ASYNC110 - another process has no event of ours

@@ -1,12 +1,14 @@
 """`rackwright demo`: a cell with real processes, and what happens to a job in it, measured."""
 
 import asyncio
+import logging
 import shutil
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
+import structlog
 import uvloop
 from rich.console import Console
 
@@ -61,6 +63,7 @@ def demo(keep: bool, letters: str) -> None:
     Exit status 0 only if every claim held.
     """
     console = Console(highlight=False)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         failed = runner.run(play(console, keep=keep, letters=letters))
     raise SystemExit(1 if failed else 0)

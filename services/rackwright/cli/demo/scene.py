@@ -79,9 +79,9 @@ class Scene:
         subject = self.cell.subjects.wish(self.cell.user, Submit.TYPE)
         await self.cell.bus.wishes.publish(subject, to_json(Submit(job=spec.name, spec=spec)))
 
-    async def interactive(self, name: str) -> None:
+    async def interactive(self, name: str, **more: object) -> None:
         """A notebook: one node, never to be touched."""
-        await self.submit(self.spec(name, 1, job_class=JobClass.INTERACTIVE))
+        await self.submit(self.spec(name, 1, job_class=JobClass.INTERACTIVE, **more))
 
     def job(self, name: str) -> Job:
         """A living job."""

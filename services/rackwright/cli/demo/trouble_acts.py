@@ -124,9 +124,11 @@ async def _scatter(scene: Scene) -> RackId:
     await scene.submit(scene.spec("filler", filler))
     await scene.running("filler")
     for name in ("fill-1", "fill-2"):
-        await scene.submit(scene.spec(name, 1, env=_stepping(scene)))
+        await scene.submit(
+            scene.spec(name, 1, env=_stepping(scene), exclude_nodes=_beside_train(scene))
+        )
         await scene.running(name)
-    await scene.interactive("notebook")
+    await scene.interactive("notebook", exclude_nodes=_beside_train(scene))
     await scene.running("notebook")
     await scene.cell.wish(Cancel(job=JobId("filler")))
     await scene.watched.until(lambda now: JobId("filler") not in now.jobs)
@@ -134,6 +136,13 @@ async def _scatter(scene: Scene) -> RackId:
     free = scene.watched.fleet.rack(rack).usable.bit_count()
     scene.tell.say(f"{filler} nodes are free in one rack and {free} in {rack}: no 16 in any")
     return rack
+
+
+def _beside_train(scene: Scene) -> tuple[NodeId, ...]:
+    """Nodes of the racks that the large job is in: its spares could be lent to small work."""
+    fleet = scene.watched.fleet
+    racks = {part.rack for part in scene.job("train").slices} if "train" in fleet.jobs else set()
+    return tuple(node.name for rack in sorted(racks) for node in fleet.racks[rack].nodes)
 
 
 def _stepping(scene: Scene) -> dict[str, str]:
@@ -159,8 +168,11 @@ async def kill_services(scene: Scene) -> None:
         starts = kept.starts
         kept.kill(signal.SIGKILL)
         jobs += await _burst(scene, f"{service}-down")
+        killed = boottime()
         await kept.running()
-        tell.say(f"{service} killed, runs again (start {kept.starts}, was {starts})")
+        await scene.stack.answers(service)
+        took = boottime() - killed
+        tell.say(f"{service} killed; start {kept.starts} (was {starts}) is ready", took)
     await scene.watched.until(lambda fleet: all(JobId(name) in fleet.tombstones for name in jobs))
     tell.say(f"{len(jobs)} jobs submitted meanwhile have ended", boottime() - began)
     fleet = scene.watched.fleet
