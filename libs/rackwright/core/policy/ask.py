@@ -51,10 +51,10 @@ class Ask:
         found = node.hardware
         if found is None:
             return None
-        if any(found.labels.get(key) != value for key, value in self.spec.labels.items()):
+        known = {**found.labels, "gpu_model": found.gpu_model, "driver": found.driver}
+        if any(known.get(key) != value for key, value in self.spec.labels.items()):
             return None
-        known = {"gpu_model": found.gpu_model, "driver": found.driver}
-        return tuple(known.get(name, found.labels.get(name, "")) for name in self.spec.same)
+        return tuple(known.get(name, "") for name in self.spec.same)
 
 
 def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:

@@ -131,10 +131,9 @@ def _node(fleet: Fleet, job: Job, node: Node, part: SlicePlacement, slices: int)
     for window in fleet.maintenance:
         if node.name in window.nodes and in_the_way(fleet.policy, spec, window, fleet.time):
             yield f"{node.name}: is in maintenance from {window.begin:g}"
-    labels = node.hardware.labels if node.hardware is not None else {}
     for key, value in spec.labels.items():
-        if labels.get(key) != value:
-            yield f"{node.name}: {key} is {labels.get(key)}, {value} is asked"
+        if _value(node, key) != value:
+            yield f"{node.name}: {key} is {_value(node, key)!r}, {value!r} is asked"
     yield from _taken(fleet, node, part)
 
 

@@ -290,6 +290,17 @@ def test_a_node_without_its_network_port_serves_one_rack() -> None:
     assert names(made.fleet, one[0])[:3] == ["r0-n00", "r0-n01", "r0-n02"]
 
 
+def test_a_kind_of_gpu_is_asked_for_by_a_label() -> None:
+    made = cell(0)
+    made.define(rack_spec("r0", 4), rack_spec("r1", 4), join=False)
+    for rack, model in (("r0", "GB200"), ("r1", "GB300")):
+        for place_ in range(4):
+            node = f"{rack}-n{place_:02d}"
+            made.join(node, hardware(node, model=model, driver="580"))
+    assert racks(put(made, nodes=2, labels={"gpu_model": "GB300"})) == ["r1"]
+    assert put(made, "k", nodes=2, labels={"gpu_model": "GB300", "driver": "570"}) is None
+
+
 def test_labels_and_exclusions() -> None:
     made = cell(0)
     made.define(rack_spec("r0", 4), rack_spec("r1", 4), join=False)
