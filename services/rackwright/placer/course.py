@@ -28,11 +28,12 @@ JUDGED = 256  # jobs a turn; the others are judged in the next one
 
 # What sets nodes free comes first.
 KINDS = (JobFinished, JobFailed, JobRequeued, WorkerFailed, JobStarted, JobFinishing)
+FREEING = frozenset(kind.TYPE for kind in KINDS[:3])
 COURSE = frozenset(kind.TYPE for kind in KINDS)
 
 
 def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Fleet]:
-    """Offers by type, and the fleet after them."""
+    """Offers by type, and the fleet with the nodes that they set free."""
     found: dict[str, list[Entry]] = {kind.TYPE: [] for kind in KINDS}
     said: set[JobId] = set()
     trial = fleet
@@ -42,7 +43,8 @@ def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Flee
         said.add(name)
         for entry in entries:
             found[entry.TYPE].append(entry)
-            trial = apply(trial, entry)
+            if entry.TYPE in FREEING:
+                trial = apply(trial, entry)
     effects: list[Effect] = [
         Offer(entries=tuple(entries[start : start + MAX_ENTRIES]))
         for entries in found.values()

@@ -29,6 +29,7 @@ from rackwright.placer.course import COURSE, course
 from rackwright.placer.placing import may_place, placements
 from rackwright.placer.starts import to_start
 from rackwright.placer.state import State
+from rackwright.placer.verdicts import note_blame
 from rackwright.placer.wishes import answers, folded, hear
 from rackwright.wire.entries.job import JobBlocked, JobPlaced
 from rackwright.wire.entries.node import MaintenanceEnded
@@ -76,7 +77,9 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
         _know(state, fleet, name, event)
     if helps(state.fleet, fleet):
         state.queue.helped()
-    folded(state, event.entries)
+    if not event.void:
+        note_blame(state, fleet, event)
+        folded(state, event.entries)
     state.fleet = fleet
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
-from rackwright.core.machine import Event
+from rackwright.core.machine import Event, Folded
 from rackwright.placer.reports import Exit, Reports, Tally, is_done, is_up
 from rackwright.placer.state import Blame, State
 from rackwright.wire.entries.job import (
@@ -39,6 +39,7 @@ class Verdict:
 
 
 NOTHING = Verdict()
+BLAMED = "exit."  # and the code: an exit that the owner answers for
 
 
 def judge(state: State, fleet: Fleet, job: Job, event: Event) -> Verdict:
@@ -159,6 +160,14 @@ def _explained(job: Job, end: Exit, wait: float) -> bool:
     return moved or any(swap.at >= since for swap in job.swaps)
 
 
+def note_blame(state: State, fleet: Fleet, event: Folded) -> None:
+    """Remember whom a commit blames for an exit: what was only offered has blamed nobody."""
+    for entry in event.entries:
+        if isinstance(entry, WorkerFailed) and entry.reason.code.startswith(BLAMED):
+            membership = fleet.jobs[entry.job].membership
+            state.charged[entry.job] = Blame(at=event.now, membership=membership)
+
+
 def _with_the_blamed(state: State, job: Job, end: Exit, event: Event, wait: float) -> bool:
     """Was the job blamed a moment ago for the exit of a peer of this worker? Then this one is a
     symptom of that; of a worker started since then it is another one.
@@ -171,12 +180,11 @@ def _with_the_blamed(state: State, job: Job, end: Exit, event: Event, wait: floa
 
 def _charge(state: State, fleet: Fleet, job: Job, ends: list[Exit], event: Event) -> Verdict:
     first, *others = ends
-    code = f"exit.{first.status.code}"
+    code = f"{BLAMED}{first.status.code}"
     if not job.spec.restartable or job.state is JobState.FINISHING:
         return Verdict(entries=(_failed(job, first, code),))
     if job.retries >= job.spec.retry_budget:
         return Verdict(entries=(_failed(job, first, code),))
-    state.charged[job.id] = Blame(at=event.now, membership=job.membership)
     if job.state is JobState.PLACED and job.swap_count + job.move_count == 0:
         wait = back_off(fleet.policy, job.retries)
         numbers: dict[str, int | float | str] = {

@@ -185,6 +185,15 @@ def test_the_next_process_of_a_rank_is_charged_anew(at: Desk) -> None:
     assert ends(at.run()) == [("job.failed", "exit.1")]
 
 
+def test_an_offer_that_was_refused_has_blamed_nobody(at: Desk) -> None:
+    at.started("a", nodes=2, retry_budget=1)
+    at.worker("a", 1, EXITED, 1)
+    at.wait(45.0)
+    (offer,) = at.offers()
+    assert at.refuse(offer) == []
+    assert failures(at.run()) == [(1, "exit.1")]
+
+
 def test_without_tries_left_the_job_has_failed(at: Desk) -> None:
     at.started("a", nodes=2)
     at.worker("a", 1, EXITED, 3)
