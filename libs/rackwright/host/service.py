@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 import click
@@ -156,7 +155,7 @@ async def _connected(settings: Settings, stop: asyncio.Event) -> JetStreamBus | 
                     replicas=settings.replicas,
                     limits=settings.limits,
                     recreate=makes,
-                    on_error=partial(log.warning, "bus.complained"),
+                    on_error=lambda why: log.warning("bus.complained", why=why),
                 ),
                 name="connect",
             )
