@@ -12,6 +12,7 @@ from benchmarks.trace import troubles
 from benchmarks.trace.settings import hastened
 from benchmarks.trace.troubles import Failure, Kind
 from benchmarks.trace.workload import Workload
+from rackwright.bus.errors import BusAway
 from rackwright.cli.asking import Cell, reach
 from rackwright.cli.stack import Stack, StackOptions
 from rackwright.cli.watcher import Watched
@@ -69,9 +70,15 @@ class Drive:
         await asyncio.sleep(self.began + trace_s / self.speed - boottime())
 
     async def publish(self, wish: Body) -> None:
-        """Any client of the bus may: one JSON message."""
+        """Any client of the bus may: one JSON message, sent again when no answer came."""
         subject = self.cell.subjects.wish(self.cell.user, wish.TYPE)
-        await self.cell.bus.wishes.publish(subject, to_json(wish))
+        data = to_json(wish)
+        while True:
+            try:
+                await self.cell.bus.wishes.publish(subject, data)
+                return
+            except BusAway:
+                self.log.append((self.trace_s, f"{wish.TYPE} sent again"))
 
     async def run(self, progress: Callable[["Drive"], None]) -> None:
         """From the first submit to the end of the last job. Raises Unfinished."""
