@@ -10,8 +10,9 @@ from typing import Any
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.legality import illegal
-from rackwright.core.machine import Effect, Event, Note, Offer
+from rackwright.core.machine import Effect, Event, Note, Offer, WakeAt
 from rackwright.core.policy.leases import tick_after
+from rackwright.core.policy.precedence import recovery_first
 from rackwright.health_monitor import blame, orders, returns, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import LedgerTicked
@@ -24,12 +25,15 @@ class Kind:
     """One kind of entry: where its work waits, and how to make the entry of one piece of it.
 
     `make` returns None for what needs no entry any more. `paused`: a pause of health stops it.
+    `waits`: it can wait while a failure has not been answered; an entry without compare that came
+    between a fault and its swap would make the swap be refused and offered again.
     """
 
     name: str
     waiting: Callable[[State], dict[Any, Any]]
     make: Callable[[State, Fleet, Any, Event], Entry | None]
     paused: bool = True
+    waits: bool = False
 
 
 KINDS = (
@@ -40,10 +44,22 @@ KINDS = (
     Kind(name="joined", waiting=lambda s: s.joins, make=returns.joined, paused=False),
     Kind(name="isolated", waiting=lambda s: s.isolate, make=silence.isolated),
     Kind(name="degraded", waiting=lambda s: s.racks, make=blame.degraded),
-    Kind(name="cleaning", waiting=lambda s: s.departed, make=returns.cleaned, paused=False),
-    Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning),
-    Kind(name="restored", waiting=lambda s: s.restores, make=returns.restored),
-    Kind(name="repairs", waiting=lambda s: s.requests, make=returns.requested, paused=False),
+    Kind(
+        name="cleaning",
+        waiting=lambda s: s.departed,
+        make=returns.cleaned,
+        paused=False,
+        waits=True,
+    ),
+    Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning, waits=True),
+    Kind(name="restored", waiting=lambda s: s.restores, make=returns.restored, waits=True),
+    Kind(
+        name="repairs",
+        waiting=lambda s: s.requests,
+        make=returns.requested,
+        paused=False,
+        waits=True,
+    ),
 )
 ORDERS = "orders"
 
@@ -51,28 +67,35 @@ ORDERS = "orders"
 def next_offer(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     """The next commit to offer, if any, with notes on what had to be dropped."""
     told: list[Effect] = []
+    patience = recovery_first(fleet, event.now)
     for _ in range(2):
-        offer = _most_urgent(state, fleet, event, told)
+        offer = _most_urgent(state, fleet, event, told, urgent_only=patience is not None)
         if offer is not None:
             return [*told, offer]
         if not state.served:
             break
         state.served.clear()
+    if patience is not None:
+        return [*told, WakeAt(mono=event.mono + patience)]
     tick = _tick(state, fleet, event)
     return told if tick is None else [*told, tick]
 
 
-def _most_urgent(state: State, fleet: Fleet, event: Event, told: list[Effect]) -> Offer | None:
+def _most_urgent(
+    state: State, fleet: Fleet, event: Event, told: list[Effect], *, urgent_only: bool
+) -> Offer | None:
     """The most urgent kind that has not had its turn in this round."""
     paused = fleet.is_paused(Automation.HEALTH, event.now)
     for kind in KINDS:
         if kind.name in state.served or (paused and kind.paused) or not kind.waiting(state):
             continue
+        if urgent_only and kind.waits:
+            continue
         entries = _entries(kind, state, fleet, event, told)
         if entries:
             state.served.add(kind.name)
             return Offer(entries=entries, compare=False, wishes_to=orders.answered_to(state, fleet))
-    if state.wishes and ORDERS not in state.served:
+    if state.wishes and ORDERS not in state.served and not urgent_only:
         offer = orders.answers(state, fleet, event)
         if offer is not None:
             state.served.add(ORDERS)

@@ -291,3 +291,12 @@ def test_a_fault_of_an_unknown_node_is_counted_and_told_once_a_minute(b: Bench) 
 
 def all_nodes(b: Bench) -> list[str]:
     return [node.name for rack in b.fleet.racks.values() for node in rack.nodes]
+
+
+def test_what_can_wait_stays_out_of_the_way_between_a_fault_and_its_swap(b: Bench) -> None:
+    b.cell.sit("job", "r0", (0, 1))
+    b.fault("r0-n01", xid=79)
+    assert [entry.TYPE for entry in b.settle()] == ["node.unfit"]
+    b.mono += 0.2
+    b.cell.wait(0.2)
+    assert [entry.TYPE for entry in b.settle()] == ["node.repair_requested"]
