@@ -18,7 +18,7 @@ from benchmarks.trace import report
 from benchmarks.trace.drive import Drive, Unfinished, cell, stack_options
 from benchmarks.trace.pictures import draw
 from benchmarks.trace.story import Story, read_story
-from benchmarks.trace.workload import DAY, BadTrace, Mixture, Workload, mixed, read
+from benchmarks.trace.workload import DAY, BadTrace, Mixture, Workload, mixed, part, read
 from rackwright.cli.credentials import ADMIN
 from rackwright.core.audit import Audit
 from rackwright.host.auditing import audit_ledger
@@ -36,7 +36,8 @@ SAMPLES = 1200
 @click.option("--kalos", type=click.Path(path_type=Path), help=f"Large jobs; DIR/{LARGE}.")
 @click.option("--itp", type=click.Path(path_type=Path), help=f"Small jobs; DIR/{SMALL}.")
 @click.option("--minutes", default=8.0, show_default=True, help="How long it may take.")
-@click.option("--days", type=float, help="Only the first days of the trace (a trial).")
+@click.option("--days", type=float, help="Only so many days of the trace (a trial).")
+@click.option("--skip", default=0.0, help="Leave out the first days of the trace (a trial).")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/trace"))
 @click.option("--keep", is_flag=True, help="Leave the state directory (logs, ledger) behind.")
@@ -46,6 +47,7 @@ def main(
     itp: Path | None,
     minutes: float,
     days: float | None,
+    skip: float,
     seed: int,
     out: Path,
     keep: bool,
@@ -63,7 +65,7 @@ def main(
     except BadTrace as error:
         raise click.ClickException(str(error)) from error
     if days is not None:
-        workload = _cut(workload, days * DAY)
+        workload = part(workload, skip * DAY, days * DAY)
     speed = workload.end_s / (minutes * 60.0)
     click.echo(
         f"seed {seed}: {len(workload.jobs)} jobs, load {workload.load:.2f} "
@@ -102,11 +104,6 @@ def _file(given: Path | None, where: Path | None, name: str) -> Path:
             "or --kalos and --itp"
         )
     return where / name
-
-
-def _cut(workload: Workload, end_s: float) -> Workload:
-    jobs = tuple(job for job in workload.jobs if job.submit_s + job.duration_s <= end_s)
-    return Workload(jobs=jobs, span_s=end_s, load=workload.load, large_load=workload.large_load)
 
 
 async def _run(

@@ -159,6 +159,19 @@ def mixed(large: Sequence[Row], small: Sequence[Row], how: Mixture) -> Workload:
     return Workload(jobs=tuple(jobs), span_s=span, load=load, large_load=large_load)
 
 
+def part(whole: Workload, begin_s: float, span_s: float) -> Workload:
+    """The jobs of a part of the time, for a trial; those that would end long after it are left out.
+
+    The loads said are those of the whole.
+    """
+    jobs = tuple(
+        replace(job, submit_s=job.submit_s - begin_s)
+        for job in whole.jobs
+        if 0 <= job.submit_s - begin_s <= span_s and job.duration_s <= span_s / 2
+    )
+    return Workload(jobs=jobs, span_s=span_s, load=whole.load, large_load=whole.large_load)
+
+
 def _filling(candidates: Iterable[TimedJob], wanted: float) -> list[TimedJob]:
     """So many of them that their work is what is wanted."""
     chosen: list[TimedJob] = []
