@@ -1,6 +1,7 @@
 """Jobs as a table, and one job as a page."""
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,6 +10,7 @@ from rich.text import Text
 from rackwright.cli.show import ago, clock, stale
 from rackwright.gateway.views import JobAnswer, JobRow, JobsAnswer, Line, RankView, SliceView
 
+ALIKE = 4  # entries of one commit that are shown
 STYLES = {
     "running": "green",
     "placed": "cyan",
@@ -169,9 +171,13 @@ def _workers(ranks: list[RankView]) -> Iterator[str]:
 def draw_story(lines: tuple[Line, ...], left_out: int = 0) -> Iterator[Text]:
     """Entries, one a line."""
     if left_out:
-        yield Text(f"({left_out} older entries are left out)", style="dim")
-    for line in lines:
-        yield draw_line(line)
+        yield Text(f"({left_out} entries are left out)", style="dim")
+    for _, run in groupby(lines, key=lambda line: (line.seq, line.void)):
+        alike = list(run)
+        for line in alike[:ALIKE]:
+            yield draw_line(line)
+        if len(alike) > ALIKE:
+            yield Text(f"       and {len(alike) - ALIKE} more in the same commit", style="dim")
 
 
 def draw_line(line: Line) -> Text:

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import click
 
+from rackwright.bus.errors import BusAway, NoResponder, RequestFailed
 from rackwright.cli.asking import Answer, Cell
-from rackwright.cli.failures import BadInput, Failure
+from rackwright.cli.failures import BadInput, Failure, Unanswered
 from rackwright.cli.following import follow_job
 from rackwright.cli.jobtext import read
 from rackwright.cli.session import Where, explained, json_option, reaching, run
-from rackwright.cli.show import tell, wished_for
+from rackwright.cli.show import ask, tell, wished_for
 from rackwright.core.reasons import sentence
+from rackwright.gateway.views import JobAnswer
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.wishes import Submit
@@ -92,9 +94,27 @@ async def _submit(where: Where, name: JobId, spec: JobSpec, patience: float, as_
 
 
 async def _wish(cell: Cell, name: JobId, spec: JobSpec, patience: float, as_json: bool) -> None:
-    answer = await wished_for(cell, Submit(job=name, spec=spec), patience)
+    """Wish, and print the answer. A wish that was granted before gets none: the job shows it."""
+    try:
+        answer = await wished_for(cell, Submit(job=name, spec=spec), patience)
+    except Unanswered:
+        state = await _known(cell, name)
+        if state is None:
+            raise
+        click.echo(f"warning: submitted before as the same job, which is {state}", err=True)
+        click.echo(name)
+        return
     _warn(answer)
     tell(answer, lambda _: str(name), as_json=as_json)
+
+
+async def _known(cell: Cell, name: JobId) -> str | None:
+    """The state of this user's job of that id; None if there is none."""
+    try:
+        view, _ = await ask(cell, "job", JobAnswer, job=name, ranks=0, story=0)
+    except (RequestFailed, NoResponder, BusAway):
+        return None
+    return view.job.state if view.job.owner == cell.user else None
 
 
 def _warn(answer: Answer) -> None:

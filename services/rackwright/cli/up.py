@@ -15,6 +15,8 @@ from rackwright.cli.session import run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
 from rackwright.core.fleet import Fleet
 from rackwright.host.files.topologyfile import read_topology
+from rackwright.host.logs import LogFormat, LogLevel, set_up
+from rackwright.host.standing import Standing
 from rackwright.wire.ids import check_name
 from rackwright.wire.nodes import RackSpec
 from rackwright.wire.policy import Policy
@@ -135,6 +137,7 @@ async def _main(state_dir: Path, told: dict[str, Any]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _log_to(options)
     stack = Stack(options)
     try:
         await stack.start()
@@ -143,6 +146,15 @@ async def _main(state_dir: Path, told: dict[str, Any]) -> None:
     finally:
         _say("stopping")
         await stack.stop()
+
+
+def _log_to(options: StackOptions) -> None:
+    """What this process itself logs goes where the services' logs are."""
+    logs = options.state_dir / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    standing = Standing(service="up", ordinal=0, cell=options.cell)
+    out = (logs / "up.log").open("a", encoding="utf-8", buffering=1)
+    set_up(standing, level=LogLevel(options.log_level), style=LogFormat.JSON, out=out)
 
 
 def _racks(told: dict[str, Any]) -> tuple[RackSpec, ...]:
