@@ -8,12 +8,12 @@ from rackwright.core.legality import illegal
 from rackwright.core.policy.spares import recover
 from rackwright.wire.entries.job import WorkerFailed
 from rackwright.wire.entries.node import NodeCordoned, RackDegraded
-from rackwright.wire.entries.slice import SliceSwapped
+from rackwright.wire.entries.slice import SliceMoved, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId, Owner, RackId
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import RackFitness
 from rackwright.wire.reasons import Reason, Rung
-from tests.support.fleets import Cell
+from tests.support.fleets import Cell, cell
 
 YOUNG = 900.0  # seconds after which work may be evicted
 
@@ -67,3 +67,16 @@ def cordon(made: Cell, node: str) -> None:
 def degrade(made: Cell, rack: str = "r0", fitness: RackFitness = RackFitness.DEGRADED) -> None:
     """The rack as a whole is good for less."""
     made.add(RackDegraded(rack=RackId(rack), fitness=fitness, reason=Reason(code="culprits")))
+
+
+def moved(entry: Any) -> tuple[str, int]:
+    """Rack and number of nodes it went to."""
+    assert isinstance(entry, SliceMoved)
+    return entry.rack, entry.nodes.bit_count()
+
+
+def without_spares(racks: int = 2, **spec: Any) -> Cell:
+    """Rack r0 is full of job a, one of whose nodes is bad."""
+    made = cell(racks)
+    made.sit("a", "r0", range(18), **spec)
+    return made
