@@ -196,7 +196,16 @@ class Note:
     fields: dict[str, Any]
 
 
-Effect = Offer | WakeAt | SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """This copy should not be taken for ready, and why; an empty `why` ends the doubt."""
+
+    why: str
+
+
+Effect = (
+    Offer | WakeAt | SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note | Doubt
+)
 
 S = TypeVar("S")
 

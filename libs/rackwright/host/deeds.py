@@ -14,6 +14,7 @@ import structlog
 from rackwright.bus.ports import Bus
 from rackwright.core.machine import (
     CheckSnapshot,
+    Doubt,
     Note,
     Project,
     SendEcho,
@@ -29,7 +30,7 @@ from rackwright.host.projector import Projector
 from rackwright.host.sources import Arrivals
 from rackwright.host.standing import Standing
 
-Deed: TypeAlias = SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note
+Deed: TypeAlias = SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note | Doubt
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
@@ -83,6 +84,9 @@ class Deeds:
                     self._held.append(deed)
             case WriteSnapshot() | CheckSnapshot() | TrimLedger():
                 self._archivist.do(deed, self._standing.fleet)
+            case Doubt(why=why):
+                self._standing.doubt = why
+                self._log.warning("service.doubt", why=why or "over")
             case Note(level=level, event=event, fields=fields):
                 self._log.log(LEVELS[level], event, **fields)
 

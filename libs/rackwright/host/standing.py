@@ -15,7 +15,7 @@ class Standing:
 
     `stopped_at` is the sequence the fold cannot pass, and `why` the reason, for people. `copies`
     is how many copies are present and which of them this is; None: not known yet. `readied` is set
-    when it may decide for the first time.
+    when it may decide for the first time. `doubt` is the machine's own reason not to be relied on.
     """
 
     service: str
@@ -27,6 +27,7 @@ class Standing:
     stopping: bool = False
     stopped_at: int | None = None
     why: str = "starting"
+    doubt: str = ""
     copies: tuple[int, int] | None = None
     cause: MessageId | None = None
     readied: asyncio.Event = field(default_factory=asyncio.Event)
@@ -39,7 +40,7 @@ class Standing:
     @property
     def serving(self) -> bool:
         """May it decide, and can it be heard?"""
-        return self.ready and self.connected
+        return self.ready and self.connected and not self.doubt
 
     @property
     def revision(self) -> int:

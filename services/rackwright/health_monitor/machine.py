@@ -4,6 +4,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.machine import (
     Acked,
     Copies,
+    Doubt,
     Effect,
     Event,
     Folded,
@@ -40,6 +41,7 @@ from rackwright.wire.message import Entry
 from rackwright.wire.nodes import RackFitness
 
 SECOND_S = 1.0
+STALE_S = 5.0
 MINUTE_S = 60.0
 
 
@@ -122,6 +124,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     effects: list[Effect] = []
     if not state.ready:
         state.ready = True
+        state.began = mono
         effects += _look_over(state, fleet, event)
     effects += _echoes(state, fleet, mono)
     effects += _housekeeping(state, fleet, event)
@@ -142,6 +145,7 @@ def _housekeeping(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     if event.mono >= state.second_at:
         state.second_at = event.mono + SECOND_S
         effects += blame.give_up(state, event.mono)
+        effects += _doubt(state, event.mono)
         returns.find_restored(state, fleet, event)
     if event.mono >= state.minute_at:
         state.minute_at = event.mono + MINUTE_S
@@ -151,6 +155,16 @@ def _housekeeping(state: State, fleet: Fleet, event: Event) -> list[Effect]:
             effects.append(Note(level="warning", event="node.unknown", fields=fields))
             state.strangers = 0
     return effects
+
+
+def _doubt(state: State, mono: float) -> list[Effect]:
+    """A copy that has not reached a quorum for five seconds is not to be relied on (P3.5)."""
+    proved = state.freshness.proved
+    stale = mono - (state.began if proved is None else proved) > STALE_S
+    if stale == state.stale:
+        return []
+    state.stale = stale
+    return [Doubt(why="no append was acknowledged for 5 s" if stale else "")]
 
 
 def _next_look(state: State, fleet: Fleet, mono: float) -> float:

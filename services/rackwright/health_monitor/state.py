@@ -68,6 +68,8 @@ class State:
     ordinal: int = 0
     own: dict[RackId, bool] = field(default_factory=dict)
     ready: bool = False
+    began: float = 0.0
+    stale: bool = False
     looked_at: float = 0.0
     freshness: Freshness = Freshness()
     beats: Beats = field(default_factory=Beats)

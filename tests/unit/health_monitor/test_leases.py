@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rackwright.core.machine import Copies, Offer, SendEcho
+from rackwright.core.machine import Copies, Doubt, Offer, SendEcho
 from rackwright.wire.entries.cell import AutomationPaused, LedgerTicked, PolicySet
 from rackwright.wire.entries.node import (
     NodeCleared,
@@ -378,3 +378,15 @@ def test_a_session_is_a_session(b: Bench) -> None:
     b.until(103.0)
     last = [effect.echo for effect in b.said if isinstance(effect, SendEcho)][-1]
     assert last.lines == (EchoLine(node=node_name("r0", 0), session=SessionId("s-new"), n=3),)
+
+
+def test_a_copy_that_reaches_no_quorum_is_not_to_be_relied_on(b: Bench) -> None:
+    b.settle()
+    begin = len(b.said)
+    b.mono += 6.0
+    b.turn()
+    b.settle()
+    b.mono += 1.5
+    b.turn()
+    doubts = [effect for effect in b.said[begin:] if isinstance(effect, Doubt)]
+    assert doubts == [Doubt(why="no append was acknowledged for 5 s"), Doubt(why="")]
