@@ -124,11 +124,15 @@ def _lowest(draft: Draft, batches: list[Batch]) -> Seated | None:
     topology = draft.ask.topology
     for depth in range(topology.depth, -1, -1):
         # Full slices of one size use a whole rack each: a domain with just so many is the best.
-        for exact in (True, False) if size >= draft.ask.whole and len(batches) == 1 else (False,):
-            fits = _holding(topology.level(depth), layers, whole, count, exact=exact)
+        exact = size >= draft.ask.whole and len(batches) == 1
+        fits = _holding(topology.level(depth), layers, whole, count, exact=exact)
+        hit = exact and bool(fits) and fits[0][0] == count
+        best = _best(draft, batches, fits, -depth, whole)
+        if best is None and hit:
+            fits = _holding(topology.level(depth), layers, whole, count, exact=False)
             best = _best(draft, batches, fits, -depth, whole)
-            if best is not None:
-                return best
+        if best is not None:
+            return best
     return None
 
 
