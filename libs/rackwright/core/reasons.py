@@ -18,7 +18,7 @@ def sentence(reason: Reason) -> str:
 
 def known(code: str) -> bool:
     """Is there a template for this code?"""
-    return _templates(code) is not None
+    return _family(code) is not None
 
 
 def rung(taken: RungTaken) -> str:
@@ -34,19 +34,23 @@ def number(value: int | float | str) -> str:
 
 
 def _said(code: str, numbers: Numbers) -> str | None:
-    """The richest template whose numbers are all there."""
-    for template in _templates(code) or ():
-        if set(_NAMED.findall(template)) <= numbers.keys():
-            return _NAMED.sub(lambda found: number(numbers[found[1]]), template)
+    """The richest template whose numbers are all there; `rest` is the code without its family."""
+    known_as = _family(code)
+    if known_as is None:
+        return None
+    values = {"rest": code.removeprefix(known_as), **numbers}
+    for template in TEMPLATES.get(known_as) or FAMILIES[known_as]:
+        if set(_NAMED.findall(template)) <= values.keys():
+            return _NAMED.sub(lambda found: number(values[found[1]]), template)
     return None
 
 
-def _templates(code: str) -> tuple[str, ...] | None:
-    exact = TEMPLATES.get(code)
-    if exact is not None:
-        return exact
+def _family(code: str) -> str | None:
+    """The code itself if it has templates, else the longest family of codes it belongs to."""
+    if code in TEMPLATES:
+        return code
     families = (code[: at + 1] for at in range(len(code) - 1, -1, -1) if code[at] == ".")
-    return next((FAMILIES[family] for family in families if family in FAMILIES), None)
+    return next((family for family in families if family in FAMILIES), None)
 
 
 def _plain(reason: Reason) -> str:
@@ -261,7 +265,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "its process ended with {exit}",
         "its process ended by itself",
     ),
-    "xid.": ("GPU {gpu} reported Xid {xid}", "a GPU reported Xid {xid}", "a GPU reported an Xid"),
+    "xid.": ("GPU {gpu} reported Xid {rest}", "a GPU reported Xid {rest}"),
     "fabric.": ("the NVLink fabric is not ready",),
     "repaired.": ("{by} repaired it", "repaired"),
 }

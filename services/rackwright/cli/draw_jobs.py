@@ -36,7 +36,7 @@ def draw_jobs(view: JobsAnswer) -> RenderableType:
             row.id,
             row.owner,
             row.queue,
-            str(row.priority),
+            str(row.priority) if row.queue else "",
             Text(row.state, style=STYLES.get(row.state, "")),
             str(row.nodes or ""),
             str(row.gpus or ""),
@@ -186,7 +186,7 @@ def draw_line(line: Line) -> Text:
     text = Text.assemble(
         (f"{line.seq:>6} ", "dim"),
         (clock(line.at), "dim"),
-        f" {line.type:<18} ",
+        f" {line.type:<21} ",
         (line.text, style),
     )
     return text

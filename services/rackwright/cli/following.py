@@ -28,7 +28,7 @@ async def follow_job(
             view, _ = await ask(cell, "job", JobAnswer, job=name, ranks=0)
             for line in view.story:
                 if line.seq > told and not quiet:
-                    click.echo(f"{clock(line.at)}  {line.type:<16} {line.text}")
+                    click.echo(f"{clock(line.at)}  {line.type:<21} {line.text}")
             told = max([told, *(line.seq for line in view.story)])
             state = view.job.state
             if state in ENDED or state in STILL or (until_running and state == "running"):

@@ -4,8 +4,9 @@ import json
 
 import click
 
+from rackwright.bus.errors import NoResponder
 from rackwright.cli.durations import duration
-from rackwright.cli.failures import BadInput
+from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.kernel_lines import KNOWN, line_of
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import PATIENCE_S
@@ -65,4 +66,7 @@ async def _inject(where: Where, node: NodeId, asked: dict[str, str | float]) -> 
     async with where.reach() as cell:
         subject = cell.subjects.query(f"inject.{node}")
         data = json.dumps(asked).encode()
-        return (await cell.bus.core.request(subject, data, patience=PATIENCE_S)).data
+        try:
+            return (await cell.bus.core.request(subject, data, patience=PATIENCE_S)).data
+        except NoResponder as error:
+            raise Failure(f"{node} takes no faults: is it a virtual node of `up`?") from error

@@ -7,6 +7,7 @@ middle is dropped, of many stories those that nobody added to for longest.
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.telling import bounded, subjects, tell
@@ -54,8 +55,12 @@ class Story:
 
 @dataclass(slots=True)
 class Chronicle:
-    """`since` is the first sequence it was fed with, `upto` the last; 0: nothing yet."""
+    """`since` is the first sequence it was fed with, `upto` the last; 0: nothing yet.
 
+    Implements `context.Past` for one who fed it from the beginning.
+    """
+
+    complete: ClassVar[bool] = True
     since: int = 0
     upto: int = 0
     stories: OrderedDict[str, Story] = field(default_factory=OrderedDict)

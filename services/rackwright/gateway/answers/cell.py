@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import MISSING, Field, fields
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.invariants import spares_short
 from rackwright.core.jobs import JobState
 from rackwright.core.occupancy import gpu_states, node_use, occupancy, startable
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.jobs import size_of
+from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.context import Context
 from rackwright.gateway.counts import Counts, Histogram
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
@@ -86,16 +86,13 @@ def queue(fleet: Fleet) -> dict[str, views.QueuedBy]:
 
 def spare_totals(fleet: Fleet) -> views.SpareTotals:
     """Spares of the whole cell."""
-    wanted = free = lent = without = 0
-    for shape, racks in fleet.index.by_shape.items():
-        count = racks.bit_count()
-        wanted += shape.target * count
-        free += min(shape.target, shape.usable) * count
-        without += count if shape.target and not shape.usable else 0
-    lent = sum(rack.lent.bit_count() for rack in fleet.racks.values())
-    short = sum(spares_short(fleet).values())
+    found = [spares_view(rack) for rack in fleet.racks.values()]
     return views.SpareTotals(
-        wanted=wanted, free=free, lent=lent, short=short, racks_without=without
+        wanted=sum(one.wanted for one in found),
+        free=sum(one.free for one in found),
+        lent=sum(one.lent for one in found),
+        short=sum(one.short for one in found),
+        racks_without=sum(bool(one.wanted and not one.free) for one in found),
     )
 
 

@@ -53,13 +53,13 @@ def rack_view(rack: Rack, now: float) -> views.RackView:
 
 
 def spares_view(rack: Rack) -> views.SparesView:
-    """Wanted beside protected slices, there, lent, and missing."""
+    """Wanted beside protected slices, there, lent, and missing: lent ones come back at once."""
     wanted, usable = rack.shape.target, rack.usable.bit_count()
     return views.SparesView(
         wanted=wanted,
         free=min(wanted, usable),
         lent=rack.lent.bit_count(),
-        short=max(0, wanted - usable),
+        short=max(0, wanted - usable - (rack.lent & rack.takes).bit_count()),
     )
 
 
