@@ -4,10 +4,8 @@ It decides nothing. What it must do comes from `obey.orders`; what it can see of
 into its status. Several nodes of one process share the bus and the watches, not their state.
 """
 
-import asyncio
 import json
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +15,20 @@ import structlog
 
 from rackwright.agent import membership, obey
 from rackwright.agent.backend import Backend
-from rackwright.agent.dressing import membership_of, signal_number, slice_of, worker_spec
+from rackwright.agent.dressing import membership_of, signal_number, worker_spec
 from rackwright.agent.files import replace_file
 from rackwright.agent.hold import Hold
-from rackwright.agent.hooks import HookCall, HookKind, run_hook
 from rackwright.agent.lease import now_ns
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import Refused
-from rackwright.agent.said import Who, other_fault, worker_status
+from rackwright.agent.said import Who, worker_status
+from rackwright.agent.site import Site
+from rackwright.agent.stops import Stops
 from rackwright.wire.ids import CellName, LedgerId, SessionId, WorkerId, parse_worker
 from rackwright.wire.nodes import Hardware
-from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
-from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments, StopLine
+from rackwright.wire.signals import Fault, NodeStatus, WorkerStatus
+from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments
 
 DYING_NS = 5_000_000_000  # a worker that lives on so long after its lease was told to
 
@@ -62,21 +61,17 @@ class NodeAgent:
         self._hardware = hardware
         self._job_of = job_of
         self._say = say
-        self._tell = tell
         self._root = root
-        self._hooks = hooks
+        self._site = Site(hooks, lambda: self.who, job_of, tell)
         self._backend: Backend | None = None
         self._files: Callable[[str], WorkerFiles] | None = None
-        self._save: Callable[[str], None] | None = None
+        self._stops: Stops | None = None
         self._reader: ProgressReader | None = None
         self._progress: dict[str, Progress] = {}
         self._value: RackAssignments | None = None
         self._seen = self._load_seen()
-        self._stopping: dict[WorkerId, asyncio.TimerHandle | None] = {}
-        self._noticed: dict[WorkerId, float] = {}
         self._spent: dict[WorkerId, WorkerRecord] = {}
         self._membership: dict[str, int] = {}
-        self._starting: dict[WorkerId, asyncio.Task[None]] = {}
         self._refused: dict[WorkerId, type[Refused]] = {}
         self._n = 0
 
@@ -89,7 +84,7 @@ class NodeAgent:
         """Give it its workers. `save` makes a pretended worker keep its work on notice."""
         self._backend = backend
         self._files = files
-        self._save = save
+        self._stops = Stops(backend, files, save)
         self._say()
 
     def read_progress_with(self, reader: ProgressReader) -> None:
@@ -110,6 +105,13 @@ class NodeAgent:
         if self._backend is None:
             raise RuntimeError(f"node {self.who.node} has no workers attached")
         return self._backend
+
+    @property
+    def stops(self) -> Stops:
+        """What was told to end. Raises RuntimeError before `attach`."""
+        if self._stops is None:
+            raise RuntimeError(f"node {self.who.node} has no workers attached")
+        return self._stops
 
     def status(self) -> NodeStatus:
         """What the node says of itself now."""
@@ -162,24 +164,18 @@ class NodeAgent:
         """A worker has changed."""
         if record.ended:
             worker = WorkerId(record.worker_id)
-            timer = self._stopping.pop(worker, None)
-            if timer is not None:
-                timer.cancel()
-            self._noticed.pop(worker, None)
+            self.stops.ended(worker)
             if self._reader is not None:
                 self._reader.release(record.worker_id)
             if record.reaped:
-                self._epilog(worker)
+                self._site.after(worker)
         self._say()
         self.obey_again()
 
     def on_progress(self, worker: str, progress: Progress) -> None:
         """A worker has told how far it is."""
         self._progress[worker] = progress
-        noticed = self._noticed.get(WorkerId(worker))
-        saved = progress.checkpoint_at
-        if noticed is not None and saved is not None and saved >= noticed:
-            self._end(WorkerId(worker))
+        self.stops.saved(WorkerId(worker), progress.checkpoint_at)
         self._say()
 
     def assigned(self, value: RackAssignments) -> None:
@@ -203,7 +199,7 @@ class NodeAgent:
         self._spent = {w: r for w, r in self._spent.items() if w in named}
         known: dict[str, WorkerRecord] = dict(self.workers.records)
         known |= {str(worker): record for worker, record in self._spent.items()}
-        for order in obey.orders(mine, known, frozenset(self._stopping)):
+        for order in obey.orders(mine, known, self.stops.told):
             self._do(order)
 
     def _do(self, order: obey.Order) -> None:
@@ -214,9 +210,9 @@ class NodeAgent:
                 case obey.Go(worker=worker):
                     self._start(worker)
                 case obey.Stop(line=line):
-                    self._stop(line)
+                    self.stops.stop(line, self._job_of(parse_worker(line.worker)[0]))
                 case obey.GoOn(worker=worker):
-                    self._go_on(worker)
+                    self.stops.go_on(worker)
                 case obey.Spend(worker=worker):
                     self._spent[worker] = self.workers.spend(worker)
                     self._say()
@@ -254,70 +250,14 @@ class NodeAgent:
 
     def _start(self, worker: WorkerId) -> None:
         """Run the prolog, if the site has one, then the command."""
-        hook = self._hook(HookKind.PROLOG)
-        if hook is None:
-            self.workers.go(worker)
-            return
-        if worker not in self._starting:
-            task = asyncio.get_running_loop().create_task(self._start_with(worker, hook))
-            self._starting[worker] = task
 
-    async def _start_with(self, worker: WorkerId, hook: Path) -> None:
-        result = await run_hook(HookKind.PROLOG, hook, self._call(worker))
-        del self._starting[worker]
-        if not result.passed:
-            text = f"prolog {result.outcome} {result.code}: {result.output}"
-            self._tell(other_fault(self.who, SignalKind.HOOK_FAILED, time.time(), text))
-            return
-        try:
-            self.workers.go(worker)
-        except Refused as refusal:
-            self._note_refusal(worker, refusal)
+        def go() -> None:
+            try:
+                self.workers.go(worker)
+            except Refused as refusal:
+                self._note_refusal(worker, refusal)
 
-    def _stop(self, line: StopLine) -> None:
-        """With notice: the worker is told, and ended when it has saved or the time is up."""
-        if line.notice_s <= 0:
-            self._stopping[line.worker] = None
-            self.workers.stop(line.worker, line.grace_s)
-            return
-        self._noticed[line.worker] = time.time()
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(line.notice_s, self._end, line.worker, line.grace_s)
-        self._stopping[line.worker] = timer
-        self._notify(line)
-
-    def _notify(self, line: StopLine) -> None:
-        job = self._job_of(parse_worker(line.worker)[0])
-        if self._files is not None:
-            now = time.time()
-            notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
-            membership.write_notice(self._files(line.worker).notice, notice)
-        if job is not None and job.spec.notice_signal:
-            self.workers.signal(line.worker, signal_number(job.spec.notice_signal))
-        if self._save is not None:
-            self._save(line.worker)
-            self._end(line.worker)
-
-    def _end(self, worker: WorkerId, grace_s: float = 0.0) -> None:
-        self._noticed.pop(worker, None)
-        timer = self._stopping.get(worker)
-        if timer is not None:
-            timer.cancel()
-        self._stopping[worker] = None
-        record = self.workers.records.get(worker)
-        if record is not None and not record.ended:
-            self.workers.stop(worker, grace_s)
-
-    def _go_on(self, worker: WorkerId) -> None:
-        """The plan was withdrawn before the worker was stopped."""
-        timer = self._stopping.get(worker)
-        if timer is None:
-            return
-        timer.cancel()
-        del self._stopping[worker]
-        self._noticed.pop(worker, None)
-        if self._files is not None:
-            membership.withdraw_notice(self._files(worker).notice)
+        self._site.before(worker, go)
 
     def job_changed(self, job: JobValue) -> None:
         """A job's value is new: tell its workers here who takes part, and go on preparing."""
@@ -334,36 +274,7 @@ class NodeAgent:
             membership.write_membership(self._files(worker).membership, membership_of(job))
         if job.spec.membership_signal:
             self.workers.signal(worker, signal_number(job.spec.membership_signal))
-        hook = self._hook(HookKind.MEMBERSHIP)
-        if hook is not None:
-            self._run_aside(HookKind.MEMBERSHIP, hook, WorkerId(worker))
-
-    def _epilog(self, worker: WorkerId) -> None:
-        hook = self._hook(HookKind.EPILOG)
-        if hook is not None:
-            self._run_aside(HookKind.EPILOG, hook, worker)
-
-    def _run_aside(self, kind: HookKind, hook: Path, worker: WorkerId) -> None:
-        async def run() -> None:
-            result = await run_hook(kind, hook, self._call(worker))
-            if not result.passed:
-                text = f"{kind} {result.outcome} {result.code}: {result.output}"
-                self._tell(other_fault(self.who, SignalKind.HOOK_FAILED, time.time(), text))
-
-        key = WorkerId(f"{worker}#{kind}")
-        task = asyncio.get_running_loop().create_task(run())
-        self._starting[key] = task
-        task.add_done_callback(lambda _: self._starting.pop(key, None))
-
-    def _hook(self, kind: HookKind) -> Path | None:
-        path = self._hooks / kind.value if self._hooks is not None else None
-        return path if path is not None and path.exists() else None
-
-    def _call(self, worker: WorkerId) -> HookCall:
-        job, rank, incarnation = parse_worker(worker)
-        value = self._job_of(job)
-        nodes = tuple(slice_of(value, rank).nodes) if value is not None else ()
-        return HookCall(job=job, rack=self.who.rack, nodes=nodes, incarnation=incarnation)
+        self._site.changed(WorkerId(worker))
 
     def _load_seen(self) -> obey.Seen:
         if self._root is None or not (self._root / "obeyed").exists():

@@ -1,0 +1,99 @@
+"""Ending workers: at once, or after a notice in which they may save.
+
+A worker on notice is ended when it has saved, or when the time is up; the notice may be withdrawn
+until then. What was told to end is remembered, so that it is told once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rackwright.agent import membership
+from rackwright.agent.backend import Backend
+from rackwright.agent.dressing import signal_number
+from rackwright.agent.records import WorkerFiles
+from rackwright.wire.ids import WorkerId
+from rackwright.wire.values import JobValue, StopLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Notice:
+    """Given at `at` (Unix time); `timer` ends it."""
+
+    at: float
+    grace_s: float
+    timer: asyncio.TimerHandle
+
+
+class Stops:
+    """What was told to end on one node. `files` None: workers are pretended.
+
+    `save` makes a pretended worker keep its work, which it does at once.
+    """
+
+    def __init__(
+        self,
+        workers: Backend,
+        files: Callable[[str], WorkerFiles] | None,
+        save: Callable[[str], None] | None,
+    ) -> None:
+        self._workers = workers
+        self._files = files
+        self._save = save
+        self._told: set[WorkerId] = set()
+        self._notices: dict[WorkerId, _Notice] = {}
+
+    @property
+    def told(self) -> frozenset[WorkerId]:
+        """Workers that were told to end, with notice or without."""
+        return frozenset(self._told)
+
+    def stop(self, line: StopLine, job: JobValue | None) -> None:
+        """Carry out a stop line. Raises UnknownWorker."""
+        if line.notice_s <= 0:
+            self._workers.stop(line.worker, line.grace_s)
+            self._told.add(line.worker)
+            return
+        timer = asyncio.get_running_loop().call_later(line.notice_s, self._end, line.worker)
+        now = time.time()
+        self._notices[line.worker] = _Notice(at=now, grace_s=line.grace_s, timer=timer)
+        self._told.add(line.worker)
+        if self._files is not None:
+            notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
+            membership.write_notice(self._files(line.worker).notice, notice)
+        if job is not None and job.spec.notice_signal:
+            self._workers.signal(line.worker, signal_number(job.spec.notice_signal))
+        if self._save is not None:
+            self._save(line.worker)
+            self._end(line.worker)
+
+    def saved(self, worker: WorkerId, at: float | None) -> None:
+        """The worker saved at `at` (Unix time): if it is on notice since before, it may go."""
+        notice = self._notices.get(worker)
+        if notice is not None and at is not None and at >= notice.at:
+            self._end(worker)
+
+    def go_on(self, worker: WorkerId) -> None:
+        """Its notice is withdrawn; nothing happens if it was stopped already."""
+        notice = self._notices.pop(worker, None)
+        if notice is None:
+            return
+        notice.timer.cancel()
+        self._told.discard(worker)
+        if self._files is not None:
+            membership.withdraw_notice(self._files(worker).notice)
+
+    def ended(self, worker: WorkerId) -> None:
+        """It is gone."""
+        notice = self._notices.pop(worker, None)
+        if notice is not None:
+            notice.timer.cancel()
+        self._told.discard(worker)
+
+    def _end(self, worker: WorkerId) -> None:
+        notice = self._notices.pop(worker)
+        notice.timer.cancel()
+        record = self._workers.records.get(worker)
+        if record is not None and not record.ended:
+            self._workers.stop(worker, notice.grace_s)

@@ -1,0 +1,105 @@
+"""Ending workers at once, on notice, and not after all."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.agent.records import WorkerFiles, WorkerRecord, WorkerState
+from rackwright.agent.stops import Stops
+from rackwright.wire.ids import WorkerId
+from rackwright.wire.values import StopLine
+
+W = WorkerId("j/0/1")
+
+
+class Workers:
+    """A node with one running worker; remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.records = {W: WorkerRecord(worker_id=W, state=WorkerState.RUNNING)}
+        self.told: list[tuple[str, float]] = []
+        self.stopped = asyncio.Event()
+
+    def stop(self, worker: str, grace_s: float) -> None:
+        self.told.append((worker, grace_s))
+        self.stopped.set()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> WorkerFiles:
+    found = WorkerFiles(directory=tmp_path)
+    found.shared.mkdir()
+    return found
+
+
+def stops(workers: Any, files: WorkerFiles) -> Stops:
+    return Stops(workers, lambda _: files, None)
+
+
+def line(notice_s: float = 0.0) -> StopLine:
+    return StopLine(worker=W, notice_s=notice_s, grace_s=3.0)
+
+
+async def test_without_notice_it_is_stopped_at_once(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(), None)
+    assert (workers.told, made.told) == ([(W, 3.0)], {W})
+    assert not files.notice.exists()
+
+
+async def test_on_notice_it_is_told_and_stopped_when_the_time_is_up(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(0.05), None)
+    assert (workers.told, files.notice.exists()) == ([], True)
+    async with asyncio.timeout(10):
+        await workers.stopped.wait()
+    assert workers.told == [(W, 3.0)]
+
+
+async def test_it_may_go_as_soon_as_it_has_saved_after_the_notice(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(3600.0), None)
+    made.saved(W, None)
+    made.saved(W, 1.0)
+    assert workers.told == []
+    made.saved(W, 1e12)
+    assert workers.told == [(W, 3.0)]
+
+
+async def test_a_withdrawn_notice_is_forgotten(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(3600.0), None)
+    made.go_on(W)
+    assert (made.told, files.notice.exists()) == (frozenset(), False)
+    made.saved(W, 1e12)
+    assert workers.told == []
+
+
+async def test_what_was_stopped_cannot_go_on(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(), None)
+    made.go_on(W)
+    assert made.told == {W}
+
+
+async def test_what_has_ended_is_not_stopped_again(files: WorkerFiles) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(3600.0), None)
+    made.ended(W)
+    made.saved(W, 1e12)
+    assert (workers.told, made.told) == ([], frozenset())
+
+
+async def test_a_pretended_worker_saves_and_goes_at_once(files: WorkerFiles) -> None:
+    workers: Any = Workers()
+    saved: list[str] = []
+    Stops(workers, None, saved.append).stop(line(3600.0), None)
+    assert (saved, workers.told) == ([W], [(W, 3.0)])
