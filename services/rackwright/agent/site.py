@@ -70,13 +70,13 @@ class Site:
             if result.passed:
                 passed()
             else:
-                self._tell(
-                    other_fault(self._who(), SignalKind.HOOK_FAILED, time.time(), _said(result))
-                )
+                now = time.time()
+                said = f"{result.kind} {result.outcome} {result.code}: {result.output}"
+                self._tell(other_fault(self._who(), SignalKind.HOOK_FAILED, now, said))
 
         task = asyncio.get_running_loop().create_task(run())
-        self._tasks[worker, kind] = task
-        task.add_done_callback(lambda _: self._tasks.pop((worker, kind), None))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _call(self, worker: WorkerId) -> HookCall:
         job, rank, incarnation = parse_worker(worker)

@@ -46,7 +46,8 @@ async def test_without_notice_it_is_stopped_at_once(files: WorkerFiles) -> None:
     workers = Workers()
     made = stops(workers, files)
     made.stop(line(), None)
-    assert (workers.told, made.told) == ([(W, 3.0)], {W})
+    assert workers.told == [(W, 3.0)]
+    assert made.told == {W}
     assert not files.notice.exists()
 
 
