@@ -49,6 +49,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.started",
             "maintenance.ended",
             "maintenance.scheduled",
+            "node.cordoned",  # a swap that an owner asks for drains the node of that rank
             "policy.set",
             "rack.defined",
             "rack.held",

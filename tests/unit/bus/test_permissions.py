@@ -13,6 +13,7 @@ from rackwright.bus.streams import Kind, stream_name
 SHARED = {
     "job.failed": {Role.PLACER, Role.SPARE_MANAGER},
     "job.requeued": {Role.PLACER, Role.SPARE_MANAGER},
+    "node.cordoned": {Role.PLACER, Role.HEALTH_MONITOR},
     "wish.refused": {Role.PLACER, Role.HEALTH_MONITOR},
 }
 
