@@ -61,6 +61,11 @@ class Desk:
             for responder in responders:
                 await responder.aclose()
 
+    @property
+    def complete(self) -> bool:
+        """Is it open, and has the past been read back?"""
+        return self._history is not None and self._history.complete
+
     # Answers
 
     def context(self) -> Context:

@@ -17,9 +17,9 @@ def events(context: Context, question: asked.Events) -> views.EventsAnswer:
         found: Sequence[Line] = [line for line in kept if matches(question, line)]
         page, more = newest(found, question.limit), False
     else:
-        later = (line for line in kept if line.seq > question.since and matches(question, line))
+        later = [line for line in kept if line.seq > question.since and matches(question, line)]
         page, more = fitting(later, question.limit)
-        page = _whole_commits(page) if more else page
+        page = _whole_commits(page, later) if more else page
     return views.EventsAnswer(
         **context.made(),
         events=page,
@@ -37,8 +37,9 @@ def matches(question: asked.Events, line: Line) -> bool:
     return question.node is None or question.node in line.nodes
 
 
-def _whole_commits(page: tuple[Line, ...]) -> tuple[Line, ...]:
-    """Without a commit cut in two at the end, so that `next` skips nothing; one commit stays."""
+def _whole_commits(page: tuple[Line, ...], later: Sequence[Line]) -> tuple[Line, ...]:
+    """Without the last commit, which may be cut, so that `next` skips nothing; one is always there
+    and whole."""
     last = page[-1].seq
     whole = tuple(line for line in page if line.seq != last)
-    return whole or page
+    return whole or tuple(line for line in later if line.seq == last)
