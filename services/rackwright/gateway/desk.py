@@ -58,6 +58,8 @@ class Desk:
             history.begin(runner.standing.fleet)
             await history.read_back()
         finally:
+            self._runner = self._history = None
+            history.tell()  # so that streams end
             for responder in responders:
                 await responder.aclose()
 
@@ -156,7 +158,7 @@ class Desk:
         return response
 
     async def _send_all(self, response: web.StreamResponse, question: asked.Events) -> None:
-        while self._history is not None:
+        while (history := self._history) is not None:
             found = events(self.context(), question)
             for line in found.events:
                 data = to_json(line).decode()
@@ -166,7 +168,7 @@ class Desk:
                 continue
             try:
                 async with asyncio.timeout(KEEP_ALIVE_S):
-                    await self._history.changed()
+                    await history.changed()
             except TimeoutError:
                 await response.write(b": nothing new\n\n")
 

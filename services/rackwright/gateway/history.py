@@ -94,7 +94,8 @@ class History:
             if future in self._waiting:
                 self._waiting.remove(future)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Wake those who wait for something more."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
@@ -117,7 +118,7 @@ class History:
         else:
             why = step.folding.why if step.folding.void else None
             self._new.take(after.seq, step.commit, before, after, why)
-        self._tell()
+        self.tell()
 
     # How it reads back
 
@@ -148,7 +149,7 @@ class History:
             return False
         old.join(self._new)
         self._new, self._old = old, None
-        self._tell()
+        self.tell()
         log.info("history.read", since=self.since, upto=end)
         return True
 
