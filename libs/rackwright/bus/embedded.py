@@ -8,6 +8,7 @@ started it was killed.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import importlib.metadata
 import json
@@ -27,6 +28,7 @@ from rackwright.bus.streams import GIB, KIB, MIB
 
 BINARY_ENV = "RACKWRIGHT_NATS_SERVER"
 READY_LOOK_S = 0.01
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,9 @@ class EmbeddedOptions:
     """How to run the server. Sizes in bytes, times in seconds; port -1: any free one.
 
     No users: everybody on this machine may do everything. `adopt`: if a server already runs on
-    the data directory use that one, instead of refusing to start. `extra`: further settings as
-    in the server's own configuration (a cluster, say).
+    the data directory use that one, instead of refusing to start. `tied`: it ends when this
+    process does, even if that is killed. `extra`: further settings as in the server's own
+    configuration (a cluster, say).
     """
 
     data_dir: Path
@@ -47,6 +50,7 @@ class EmbeddedOptions:
     max_file: int = 8 * GIB
     sync_interval: str = "always"
     adopt: bool = False
+    tied: bool = False
     binary: Path | None = None
     name: str = "rackwright-embedded"
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -180,6 +184,7 @@ class EmbeddedServer:
                 pass_fds=(lock,),
                 # A terminal's interrupt is for the services first; they need the bus to stop well.
                 start_new_session=True,
+                preexec_fn=_end_with_parent if self.options.tied else None,
             )
         await self._wait_ready(self._process)
 
@@ -294,6 +299,11 @@ class EmbeddedServer:
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+
+def _end_with_parent() -> None:
+    """SIGTERM when the process that started the server is gone, however it went (Linux)."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _read_ports(path: Path) -> dict[str, list[str]] | None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import structlog
 
+from rackwright.agent.linux import die_with_parent
+
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 STABLE_S = 10.0
@@ -120,6 +122,7 @@ class Kept:
                 stderr=file,
                 env={**_clean(os.environ), **self.program.environment},
                 start_new_session=True,
+                preexec_fn=_end_with_keeper,
             )
         finally:
             os.close(file)
@@ -127,6 +130,11 @@ class Kept:
     def _open_log(self) -> int:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         return os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _end_with_keeper() -> None:
+    """A keeper that is killed leaves nobody running whom nobody would start again."""
+    die_with_parent(signal.SIGTERM)
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:

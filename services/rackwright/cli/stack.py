@@ -79,6 +79,7 @@ class Stack:
                     (options.owner, *options.owners),
                 ),
                 adopt=True,
+                tied=True,
             )
         )
         self.kept: dict[str, Kept] = {}
