@@ -1,0 +1,29 @@
+"""One live cell for most modules; every test leaves it as it found it, or fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.live import Live, Small, live_cell
+
+SOLO = frozenset({"r01-n02", "r02-n02"})
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Live]:
+    """3 racks x 6 nodes, two of them with an agent of their own, traced, with hooks."""
+    small = Small(solo=SOLO, traced=True, hooks=True)
+    async with live_cell(tmp_path_factory.mktemp("cell"), small) as live:
+        yield live
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def live(shared: Live) -> AsyncIterator[Live]:
+    """The cell, whole and empty; after the test the ledger and the world are audited."""
+    yield shared
+    await shared.tidy_up()
+    assert shared.twice() == []
+    assert await shared.audit() == []
