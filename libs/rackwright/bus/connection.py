@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 from nats.errors import Error as NatsError
 
+from rackwright.bus.cancelling import end, heeding_cancellation
 from rackwright.bus.errors import AuthFailed, BusAway, BusClosed, MissingExtra
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import NO_HEADERS, Cause, Headers
@@ -25,7 +26,7 @@ from rackwright.bus.requests import Requests, Unanswered
 DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([^\"'\s]+)")
 WATCHDOG_S = 1.0
 CLOSE_S = 8.0
-CANCEL_AGAIN_S = 0.2
+LONGEST_FLUSH_S = 3600
 
 
 class _Client(Client):
@@ -93,7 +94,7 @@ class Connection:
             connecting.result()
             await self._requests.start(self._nc.new_inbox())
         except BaseException:
-            await _end(connecting)
+            await end(connecting)
             await self.close()
             raise
         self._opened = True
@@ -293,7 +294,8 @@ class Connection:
         if not self.connected:
             return False
         try:
-            await self._nc.publish(subject, data, reply, dict(headers) if headers else None)
+            with heeding_cancellation():
+                await self._nc.publish(subject, data, reply, dict(headers) if headers else None)
         except NatsError:
             return False
         return True
@@ -303,25 +305,41 @@ class Connection:
     ) -> NatsSubscription:
         """Hear a subject; bounds are the caller's business. Raises BusAway."""
         try:
-            return await self._nc.subscribe(
-                subject, queue, cb=call, pending_msgs_limit=0, pending_bytes_limit=0
-            )
+            with heeding_cancellation():
+                return await self._nc.subscribe(
+                    subject, queue, cb=call, pending_msgs_limit=0, pending_bytes_limit=0
+                )
         except NatsError as error:
             raise BusAway(f"subscribe {subject}", str(error) or type(error).__name__) from error
 
     async def unsubscribe(self, subscription: NatsSubscription) -> None:
         """End a subscription, whatever state the connection is in."""
         try:
-            await subscription.unsubscribe()
+            with heeding_cancellation():
+                await subscription.unsubscribe()
         except NatsError:
             return  # closed already, or the connection is: the server has forgotten it too
 
     async def flush(self) -> None:
-        """Wait until the server has seen everything sent so far. Raises BusAway."""
-        try:
-            await self._nc.flush(timeout=self.options.request_s)  # type: ignore[arg-type]
-        except (NatsError, TimeoutError) as error:
+        """Wait until the server has seen everything sent so far. Raises BusAway.
+
+        nats-py answers to a flush that was given up with an error that ends its reading task, so
+        none is: it goes on by itself, at most until the connection has surely ended.
+        """
+        flushing = asyncio.ensure_future(self._nc.flush(timeout=LONGEST_FLUSH_S))
+        self._tasks.add(flushing)
+        flushing.add_done_callback(self._flushed)
+        await asyncio.wait({flushing}, timeout=self.options.request_s)
+        if not flushing.done() or flushing.cancelled():
+            raise BusAway("flush", "no answer in time")
+        error = flushing.exception()
+        if error is not None:
             raise BusAway("flush", str(error) or type(error).__name__) from error
+
+    def _flushed(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be left to hear it
 
     def attach(self, dependent: Dependent) -> None:
         """From now on `dependent` is told of reconnects and of the end. Raises BusClosed."""
@@ -354,15 +372,11 @@ class Connection:
         except (TimeoutError, NatsError):
             self._abort_transport()
         self._requests.lost()
+        for task in tuple(self._tasks):
+            await end(task)
 
 
 def _need_nkeys() -> None:
     if importlib.util.find_spec("nkeys") is None:
         raise MissingExtra("nkeys", "an nkey seed file needs the package nkeys")
 
-
-async def _end(task: asyncio.Future[None]) -> None:
-    """Cancel until it has ended: nats-py's `wait_for` can lose a cancellation (Python 3.11)."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)

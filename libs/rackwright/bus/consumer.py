@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
 from rackwright.bus.api import Api, StreamState
+from rackwright.bus.cancelling import end
 from rackwright.bus.connection import Connection
 from rackwright.bus.errors import (
     BusAway,
@@ -298,5 +299,4 @@ class ConsumerFeed(BufferedFeed[T], Generic[T]):
     async def aclose(self) -> None:
         """End the feed and remove the consumer."""
         self.finish()
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await end(self._task)

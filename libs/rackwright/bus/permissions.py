@@ -159,8 +159,8 @@ def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissio
     """What the agent of some nodes may do; `places` None: of any node (a pretended fleet).
 
     An agent makes no consumers: a consumer delivers to any subject its maker names. A pretended
-    fleet, which may speak for every node anyway, may follow all jobs with one, and hear which faults
-    somebody wants of its nodes.
+    fleet, which may speak for every node anyway, may follow all jobs with one, and hear which
+    faults somebody wants of its nodes.
     """
     assign, jobs = stream_name(cell, Kind.ASSIGN), stream_name(cell, Kind.JOBS)
     root = f"rackwright.{cell}."

@@ -13,6 +13,7 @@ import random
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
+from rackwright.bus.cancelling import end
 from rackwright.bus.connection import Connection
 from rackwright.bus.consumer import ConsumerFeed, FromTime
 from rackwright.bus.errors import BusAway, BusClosed
@@ -214,5 +215,4 @@ class KeyFeed(BufferedFeed[Change | Ready]):
     async def aclose(self) -> None:
         """End the feed."""
         self.finish()
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await end(self._task)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import structlog
 
+from rackwright.bus.errors import BusAway
 from rackwright.bus.ports import Bus, Change, Feed, Ready
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, JobId, RackId
@@ -124,9 +125,10 @@ class Racks:
         while True:
             await asyncio.sleep(REREAD_S)
             for rack in self._racks:
-                if not self._bus.link.connected:
+                try:
+                    found = await self._bus.assign.get(self._subjects.assignment_key(rack))
+                except BusAway:
                     break
-                found = await self._bus.assign.get(self._subjects.assignment_key(rack))
                 if found is not None:
                     self._take(found.key, found.data)
 

@@ -157,6 +157,25 @@ async def test_a_frozen_server_is_noticed_and_outlived(
     assert len(seen) <= 2
 
 
+async def test_a_flush_that_was_given_up_does_not_end_the_connection(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    bus = await connect(replace(options(server.url), ping_s=60.0, request_s=0.2), "lab")
+    try:
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(BusAway, match="flush"):
+                await bus.link.flush()
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        async with asyncio.timeout(20):
+            await bus.ensure()
+            await bus.link.flush()
+        assert bus.link.reconnects == 0
+    finally:
+        await bus.close()
+
+
 async def test_a_dead_reading_task_is_noticed_and_replaced(bus: JetStreamBus) -> None:
     back = occurrence(bus, "on_reconnect")
     reading = bus.link._nc._reading_task
