@@ -81,6 +81,7 @@ class Presence:
         self._id = f"{standing.cell}-{standing.service}-{standing.ordinal}-{token}"
         self._inbox = f"{inbox}.{token}"
         self._started = datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z")
+        self._version = version("rackwright")  # asks the disk
         self._others: dict[str, Copy] = {}
 
     async def run(self) -> None:
@@ -120,14 +121,14 @@ class Presence:
             "type": f"io.nats.micro.v1.{kind}_response",
             "name": self._name,
             "id": self._id,
-            "version": version("rackwright"),
+            "version": self._version,
             "metadata": {
                 "cell": standing.cell,
                 "copy": str(standing.ordinal),
-                "ready": str(standing.ready).lower(),
+                "ready": str(standing.serving).lower(),
                 "revision": str(standing.revision),
                 "stopped_at": "" if standing.stopped_at is None else str(standing.stopped_at),
-                "why": standing.why,
+                "why": standing.why or standing.doubt,
             },
         }
 
