@@ -159,4 +159,6 @@ def _knob(field: "Field[object]") -> views.Knob:
     default = field.default
     if default is MISSING:
         default = None if field.default_factory is MISSING else field.default_factory()
+    if isinstance(default, tuple):
+        default = list(default)  # as JSON has it
     return views.Knob(unit=field.metadata["unit"], why=field.metadata["why"], default=default)

@@ -1,0 +1,197 @@
+"""Pictures of a small cell, as they are printed."""
+
+import re
+
+import pytest
+
+from rackwright.cli.draw_jobs import draw_job, draw_jobs, nodes_text
+from rackwright.cli.draw_node import draw_node
+from rackwright.cli.draw_racks import draw_racks
+from rackwright.cli.policy import draw_policy
+from rackwright.cli.show import ago
+from rackwright.cli.stats import draw_stats
+from rackwright.gateway import asked
+from rackwright.gateway.answers.cell import policy, stats
+from rackwright.gateway.answers.jobs import job, jobs
+from rackwright.gateway.answers.nodes import node, racks
+from rackwright.wire.entries.job import JobBlocked
+from rackwright.wire.entries.node import NodeCordoned, RackHeld
+from rackwright.wire.ids import JobId, NodeId, Owner, RackId, WorkerId
+from rackwright.wire.jobs import JobSpec
+from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason
+from rackwright.wire.signals import WorkerState, WorkerStatus
+from tests.unit.cli.drawn import drawn
+from tests.unit.gateway.storied import Storied, storied
+
+CLOCK = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d")
+
+
+def small() -> Storied:
+    """A job across two racks, small work, a queued job, and some trouble."""
+    made = storied(3, nodes=6)
+    made.sit("train", "r0", range(4))
+    made.sit("lent", "r0", [5], lent=True)
+    made.sit("one", "r1", [0], gpus=0b11)
+    made.sit("two", "r1", [0], gpus=0b100)
+    made.queue("big", JobSpec(name=JobId("big"), nodes=6, slice_nodes=6))
+    made.add(JobBlocked(job=JobId("big"), reason=Reason(code="held")))
+    made.unfit("r1-n02")
+    made.fail("r1-n03")
+    made.add(NodeCordoned(node=NodeId("r1-n04"), drain=True, by=Owner("ann")))
+    made.add(RackHeld(rack=RackId("r2"), owner=Owner("ann"), until=made.fleet.time + 60.0))
+    return made
+
+
+def test_racks() -> None:
+    assert drawn(draw_racks(racks(small().context(), asked.Racks()))) == [
+        "rack  state        nodes   spares",
+        "r0    good         AAAA+B  1 of 1, 1 lent",
+        "r1    good         *.%!>.",
+        "r2    held by ann  ======",
+        "",
+        "A train (4 nodes)",
+        "B lent (1 node, lent)",
+        "C one (part of a node)",
+        "D two (part of a node)",
+        "* several jobs on one node",
+        ". free  + spare  = held  > draining  % unfit  ! failed",
+    ]
+
+
+def test_racks_that_do_not_fit_a_page_say_how_to_go_on() -> None:
+    lines = drawn(draw_racks(racks(storied(3, nodes=2).context(), asked.Racks(limit=1))))
+    assert lines == [
+        "rack  state  nodes  spares",
+        "r0    good   ..",
+        "",
+        ". free",
+        "1 racks shown; more with --after r0",
+    ]
+
+
+def test_jobs() -> None:
+    made = small()
+    made.wait(3700.0)
+    assert drawn(draw_jobs(jobs(made.context(), asked.Jobs()))) == [
+        "job    owner  queue    prio  state    nodes  gpus   age  where",
+        "big    ann    default    50  queued       6    24  1h1m  waits: held",
+        "lent   ann    default    50  running      1     4  1h1m  r0",
+        "one    ann    default    50  running      1     2  1h1m  r1",
+        "train  ann    default    50  running      4    16  1h1m  r0",
+        "two    ann    default    50  running      1     1  1h1m  r1",
+    ]
+    assert drawn(draw_jobs(jobs(storied(1).context(), asked.Jobs()))) == ["no jobs"]
+
+
+def test_old_answers_say_so() -> None:
+    lines = drawn(draw_jobs(jobs(small().context(later_s=95.0), asked.Jobs(limit=1))))
+    assert lines[-2:] == [
+        "1 of 5 jobs; more with --after big",
+        "as of 1m35s ago: nothing has been decided since",
+    ]
+
+
+def test_a_job() -> None:
+    made = storied(1)
+    made.sit("train", "r0", range(3))
+    ready = WorkerStatus(worker=WorkerId("train/0/1"), state=WorkerState.RUNNING, ready=True)
+    made.says("r0-n00", ready)
+    lines = drawn(draw_job(job(made.context(), asked.Job(job=JobId("train")))))
+    assert [CLOCK.sub("TT:TT", line) for line in lines] == [
+        "train  running  3 nodes, 12 GPUs",
+        "owner ann, queue default, class batch, priority 50, membership 1",
+        "because (test): test",
+        "",
+        "slice  rack  ranks  nodes        workers",
+        "0      r0    0-2    r0-n[00-02]  1 ready, 2 not reported",
+        "",
+        "    21 TT:TT job.queued            submitted by ann, waits in queue default",
+        "    22 TT:TT job.placed            placed (membership 1) on r0 (3 nodes): test",
+        "    23 TT:TT job.started           all ranks of membership 1 run",
+    ]
+
+
+def test_a_job_that_waits_and_one_that_is_wounded() -> None:
+    made = storied(1)
+    made.sit("train", "r0", range(16))
+    made.queue("big", JobSpec(name=JobId("big"), nodes=16))
+    made.unfit("r0-n03")
+    big = drawn(draw_job(job(made.context(), asked.Job(job=JobId("big"))), story=False))
+    assert big == [
+        "big  queued  16 nodes, 64 GPUs",
+        "owner ann, queue default, class batch, priority 50",
+        "waits (capacity): 16 nodes are asked for, 2 are free and 2 of them are kept as spares",
+    ]
+    train = drawn(draw_job(job(made.context(), asked.Job(job=JobId("train"))), story=False))
+    assert train[3] == "wounded: rank 3 (node, xid.79)"
+
+
+def test_a_node() -> None:
+    made = storied(1)
+    made.sit("a", "r0", [3])
+    running = WorkerStatus(worker=WorkerId("a/0/1"), state=WorkerState.RUNNING, pid=12)
+    made.says("r0-n03", running)
+    made.unfit("r0-n03")
+    lines = drawn(draw_node(node(made.context(), asked.Node(node=NodeId("r0-n03"), story=0))))
+    assert [CLOCK.sub("TT:TT", line) for line in lines] == [
+        "r0-n03  unfit  fit for none, 4 of 4 GPUs taken",
+        "place 3 of rack r0",
+        "serial sn-r0-n03, gb200, 0 cores, 0 GB",
+        "session s6, spoke last at TT:TT",
+        "why (xid.79): a GPU reported Xid 79",
+        "needs reboot since TT:TT",
+        "fault at TT:TT (xid.79): a GPU reported Xid 79",
+        "",
+        "worker a/0/1: running, pid 12",
+    ]
+
+
+def test_numbers() -> None:
+    assert drawn(draw_stats(stats(small().context(), asked.Stats())), width=200) == [
+        "cell      cell, 3 racks, 18 nodes, 72 GPUs; ledger at 41",
+        "jobs      1 queued, 4 running",
+        "nodes     1 draining, 1 failed, 2 free, 6 held, 1 lent, 1 part, 1 spare, 1 unfit, 4 used",
+        "GPUs      8 down_node, 4 draining, 9 fragment, 24 held, 4 lent_useful, 4 spare, 19 useful;"
+        " 38% of the schedulable at work",
+        "queue     1 by held (24 GPUs)",
+        "spares    1 free of 1 wanted, 1 lent, 0 short, 0 racks without",
+        "room      0 whole racks, 3 broken, 0 pinned; fragmentation 1.00; could start by nodes:"
+        " 3 x 1, 1 x 2",
+        "recovery  0 swaps of 0 nodes, 0 moves, 0 restarts, 0 requeues",
+        "defrag    0 plans with 0 victims, 0 withdrawn, 0 carried out, 0 GPU-h estimated",
+    ]
+
+
+def test_settings() -> None:
+    made = storied(1, policy=Policy(slice_nodes=8, lend_spares=False))
+    view = policy(made.context(), asked.PolicyAsked())
+    assert drawn(draw_policy(view, changed=True)) == [
+        "setting      value             unit   why",
+        "slice_nodes  8 (default 16)    nodes  largest power of two that leaves two spares of 18",
+        "lend_spares  no (default yes)         3 to 6 points of the cell",
+    ]
+    assert len(drawn(draw_policy(view))) > 50
+    assert drawn(draw_policy(view, ["queue_gpus"]))[1].split()[:2] == ["queue_gpus", "-"]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["r01-n01", "r01-n02", "r01-n03"], "r01-n[01-03]"),
+        (["r01-n01", "r01-n17", "r01-n04", "r01-n05"], "r01-n01, r01-n17, r01-n[04-05]"),
+        (["n9", "n10"], "n9, n10"),
+        (["a", "b"], "a, b"),
+        ([], ""),
+    ],
+)
+def test_names_of_nodes_in_short(names: list[str], text: str) -> None:
+    assert nodes_text(names) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0s"), (59.9, "59s"), (60, "1m"), (3661, "1h1m"), (90_061, "1d1h"), (-5, "0s")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert ago(seconds) == text

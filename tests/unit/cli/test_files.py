@@ -1,0 +1,103 @@
+"""Values set on the command line, policy files, durations, and lines of a kernel log."""
+
+import pytest
+
+from rackwright.agent.xid import parse_xid
+from rackwright.cli.durations import seconds
+from rackwright.cli.failures import BadInput
+from rackwright.cli.jobtext import read
+from rackwright.cli.kernel_lines import KNOWN, PCI, SYMPTOMS, line_of
+from rackwright.cli.policyfile import read_policy
+from rackwright.core.policy.xids import classify
+from rackwright.wire.ids import NodeId, QueueName, RackId, SessionId
+from rackwright.wire.jobs import Checkpoint
+from rackwright.wire.policy import Policy
+from rackwright.wire.signals import Fault, SignalKind
+
+
+def test_values_of_a_job_file_are_changed() -> None:
+    data = b"name: a\nnodes: 1\ncheckpoint: {interval_s: 60}\n"
+    settings = ("nodes=32", "id=b", "checkpoint.on_notice_s=5", "labels.zone=east")
+    job, spec = read(data, "job.yaml", settings)
+    assert (job, spec.name, spec.nodes) == ("b", "a", 32)
+    assert spec.checkpoint == Checkpoint(interval_s=60.0, on_notice_s=5.0)
+    assert spec.labels == {"zone": "east"}
+
+
+def test_json_is_read_too() -> None:
+    assert read(b'{"name": "a", "gpus": 2}', "-", ())[1].gpus == 2
+    assert read(b'{"job": "x", "spec": {"name": "a", "nodes": 1}}', "-", ())[0] == "x"
+    assert read(b'{"name": "a", "gpus": 2}', "-", ("gpus=3",))[1].gpus == 3
+
+
+def test_a_policy_file_changes_what_it_names() -> None:
+    base = Policy(slice_nodes=8, fence_after_s=20.0)
+    text = b"fence_after_s: 60\nqueue_gpus: {research: 128}\n"
+    assert read_policy(text, name="p", base=base) == Policy(
+        slice_nodes=8, fence_after_s=60.0, queue_gpus={QueueName("research"): 128}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("90", 90.0),
+        ("90s", 90.0),
+        ("1.5h", 5400.0),
+        ("1h30m", 5400.0),
+        (" 2D ", 172_800.0),
+        ("0", None),
+        ("", None),
+        ("h", None),
+        ("1y", None),
+        ("-1h", None),
+        ("1h 30m", None),
+        ("1e9", None),
+        ("99999999999d", None),
+    ],
+)
+def test_durations(text: str, found: float | None) -> None:
+    assert seconds(text) == found
+
+
+def fault(text: str) -> Fault:
+    """The fault an agent would report of a line."""
+    line = parse_xid(text.encode())
+    assert line is not None
+    return Fault(
+        node=NodeId("n"),
+        rack=RackId("r"),
+        session=SessionId("s"),
+        kind=SignalKind.XID,
+        xid=line.xid,
+        mnemonic=line.mnemonic,
+        severity=line.severity,
+        words=line.words,
+        line=line.line,
+    )
+
+
+@pytest.mark.parametrize("xid", sorted(KNOWN))
+def test_known_lines_are_read_as_what_they_are(xid: int) -> None:
+    found = parse_xid(line_of(xid, 2).encode())
+    assert found is not None
+    assert (found.xid, found.pci) == (xid, PCI[2])
+
+
+@pytest.mark.parametrize("xid", sorted(SYMPTOMS))
+def test_symptoms_are_symptoms(xid: int) -> None:
+    assert classify(fault(line_of(xid, symptom=True))).symptom
+
+
+@pytest.mark.parametrize("xid", [48, 64, 79, 95, 119, 120, 149, 154])
+def test_culprits_are_culprits(xid: int) -> None:
+    verdict = classify(fault(line_of(xid)))
+    assert not verdict.symptom
+    assert verdict.fitness == "none"
+
+
+def test_other_numbers_have_a_line_too() -> None:
+    assert line_of(109).endswith("109, robust channel ctxsw timeout error")
+    assert line_of(998).endswith("998, unknown error")
+    with pytest.raises(BadInput, match="145 and 149"):
+        line_of(79, symptom=True)
