@@ -192,6 +192,13 @@ def test_unknown_wish(type_name: str) -> None:
     assert len(str(caught.value)) < 200
 
 
+def test_a_wish_for_another_cell_is_not_ours() -> None:
+    theirs = example("wish.cancel")
+    decode_wish("wish.cancel", theirs, cell=CELL)
+    with pytest.raises(Unreadable, match="cell: is 'alpha', this is 'beta'"):
+        decode_wish("wish.cancel", theirs, cell=CellName("beta"))
+
+
 def test_a_wish_comes_bare_or_enveloped() -> None:
     bare, nameless = decode_wish("wish.cancel", b'{"job": "llm-pretrain-7"}')
     enveloped, name = decode_wish("wish.cancel", example("wish.cancel"))

@@ -61,7 +61,7 @@ def read_wish(cell: CellName, stored: Stored, until: float) -> Read:
     skipped = Arrival(event=partial(WishSkipped, seq=stored.seq), name="wish.skipped")
     try:
         subject = parse_wish(cell, stored.subject)
-        wish, claimed = decode_wish(subject.type_name, stored.data)
+        wish, claimed = decode_wish(subject.type_name, stored.data, cell=cell)
     except (Unreadable, InvalidSubject, InvalidId) as error:
         return SetAside(stored=stored, why=str(error), instead=skipped)
     not_after: float | None = getattr(wish, "not_after", None)

@@ -185,10 +185,13 @@ def decode_of_node(
     return message
 
 
-def decode_wish(type_name: str, data: bytes) -> tuple[Body, str | None]:
+def decode_wish(
+    type_name: str, data: bytes, *, cell: CellName | None = None
+) -> tuple[Body, str | None]:
     """Read a wish, enveloped or bare; returns it and the envelope's id if there was one.
 
-    Bare means the body alone, so that any client can wish by publishing one plain JSON object.
+    Bare means the body alone, so that any client can wish by publishing one plain JSON object. An
+    envelope must name this `cell`, if that is given: what was meant for another is not for us.
     Raises Unreadable, UnknownType.
     """
     kind = BODIES.get(type_name)
@@ -198,6 +201,8 @@ def decode_wish(type_name: str, data: bytes) -> tuple[Body, str | None]:
         raise Unreadable("", f"{len(data)} bytes, at most {MAX_WISH} are read")
     if _is_enveloped(data):
         message = decode(kind, data)
+        if cell is not None and message.cell != cell:
+            raise Unreadable("cell", f"is {message.cell!r}, this is {cell!r}")
         return message.body, message.id
     return _read(adapter(kind), data), None
 
