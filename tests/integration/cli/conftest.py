@@ -1,0 +1,77 @@
+"""One cell for all tests of the commands, started by `rackwright up` as anybody would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from rackwright.cli.__main__ import rackwright
+
+PATIENCE_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Commands on one cell."""
+
+    state_dir: Path
+
+    def __call__(self, *words: str, input: str | None = None) -> tuple[int, str]:
+        """Exit code and everything printed."""
+        runner = CliRunner(env={"RACKWRIGHT_STATE_DIR": str(self.state_dir)})
+        result = runner.invoke(rackwright, list(words), input=input)
+        raised = result.exception
+        assert raised is None or isinstance(raised, SystemExit | click.ClickException), raised
+        return result.exit_code, result.output
+
+    def json(self, *words: str) -> dict[str, Any]:
+        """The answer of a query."""
+        code, output = self(*words, "--json")
+        assert code == 0, output
+        found: dict[str, Any] = json.loads(output)
+        return found
+
+    def until(self, met: Callable[[dict[str, Any]], bool], *words: str) -> dict[str, Any]:
+        """Ask until the answer is as wished."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            found = self.json(*words)
+            if met(found):
+                return found
+            asyncio.run(asyncio.sleep(0.05))  # another process has no event of ours
+        raise AssertionError(f"{words}: {found}")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shell, str]]:
+    """A shell, and the line that `up` printed."""
+    state = tmp_path_factory.mktemp("cell")
+    words = ("--racks", "2", "--nodes-per-rack", "6", "--pretend", "--state-dir", str(state))
+    command = [sys.executable, "-m", "rackwright.cli", "up", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, "it ended before it was ready"
+            yield Shell(state), line
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=PATIENCE_S) == 0
+
+
+@pytest.fixture
+def shell(up: tuple[Shell, str]) -> Shell:
+    """Commands on the cell."""
+    return up[0]
