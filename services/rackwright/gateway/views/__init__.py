@@ -1,0 +1,73 @@
+"""The answers of the gateway as values; docs/api.md describes each field.
+
+Readers ignore fields they do not know, so that an older command understands a newer gateway.
+Times are ledger time in seconds since the epoch.
+"""
+
+from rackwright.gateway.views.base import (
+    Answer,
+    Line,
+    Problem,
+    View,
+    Why,
+)
+from rackwright.gateway.views.cell import (
+    DefragAnswer,
+    Defrags,
+    EventsAnswer,
+    Fragmentation,
+    Knob,
+    PolicyAnswer,
+    QueuedBy,
+    Recoveries,
+    SpareTotals,
+    StatsAnswer,
+)
+from rackwright.gateway.views.jobs import (
+    JobAnswer,
+    JobRow,
+    JobsAnswer,
+    RankView,
+    SliceView,
+    WoundView,
+)
+from rackwright.gateway.views.nodes import (
+    FaultView,
+    NodeAnswer,
+    NodeCell,
+    RacksAnswer,
+    RackView,
+    SparesView,
+    TenantView,
+)
+
+__all__ = [
+    "Answer",
+    "DefragAnswer",
+    "Defrags",
+    "EventsAnswer",
+    "FaultView",
+    "Fragmentation",
+    "JobAnswer",
+    "JobRow",
+    "JobsAnswer",
+    "Knob",
+    "Line",
+    "NodeAnswer",
+    "NodeCell",
+    "PolicyAnswer",
+    "Problem",
+    "QueuedBy",
+    "RackView",
+    "RacksAnswer",
+    "RankView",
+    "Recoveries",
+    "SliceView",
+    "SpareTotals",
+    "SparesView",
+    "StatsAnswer",
+    "TenantView",
+    "View",
+    "Why",
+    "WoundView",
+]

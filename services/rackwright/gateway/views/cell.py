@@ -1,0 +1,133 @@
+"""Answers about the cell: events, numbers, settings, plans."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.gateway.views.base import Answer, Line, View
+from rackwright.wire.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsAnswer(Answer):
+    """Entries in order. `oldest` is the first sequence that is kept here; `next` to pass as `since`
+    for what comes after these."""
+
+    events: tuple[Line, ...]
+    oldest: int
+    next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedBy(View):
+    """Jobs that wait for one cause, and what they ask for."""
+
+    jobs: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragmentation(View):
+    """What could start now. `startable`: slices by their size in nodes. `fragmentation`: 0 none.
+
+    `whole_racks` can take a full slice, `broken_racks` cannot, `pinned_racks` of those never could
+    without touching pinned work.
+    """
+
+    startable: dict[str, int]
+    free_above_spares: int
+    whole_racks: int
+    broken_racks: int
+    pinned_racks: int
+    fragmentation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoveries(View):
+    """Counted from the ledger since `since`. Times in seconds of ledger time."""
+
+    rungs: dict[str, int]
+    swaps: int
+    swapped_nodes: int
+    moves: int
+    restarts: int
+    requeues: int
+    suspended: int
+    swap_s: dict[str, float] = field(default_factory=dict)
+    rejoin_s: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defrags(View):
+    """Counted from the ledger since `since`. Costs in GPU-hours, as estimated by the plans."""
+
+    planned: int
+    withdrawn: int
+    finished: int
+    victims: int
+    cost_gpu_h: float
+    benefit_gpu_h: float
+    in_flight: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpareTotals(View):
+    """Spares of the cell in nodes, and racks with a protected slice that have none free."""
+
+    wanted: int
+    free: int
+    lent: int
+    short: int
+    racks_without: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsAnswer(Answer):
+    """The cell in numbers. `gpus` add up to `installed_gpus`."""
+
+    racks: int
+    installed_nodes: int
+    installed_gpus: int
+    jobs: dict[str, int]
+    nodes: dict[str, int]
+    gpus: dict[str, int]
+    occupancy: float
+    queue: dict[str, QueuedBy]
+    spares: SpareTotals
+    fragmentation: Fragmentation
+    recoveries: Recoveries
+    defrags: Defrags
+    unanswered_failures: int
+    interactive_touched: int
+    paused: dict[str, float]
+    voids: int
+    stopped_at: int | None = None
+    stopped_why: str = ""
+    complete: bool = True
+    since: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob(View):
+    """What a setting is for."""
+
+    unit: str
+    why: str
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyAnswer(Answer):
+    """The settings of the cell, as the ledger has them."""
+
+    policy: Policy
+    knobs: dict[str, Knob]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragAnswer(Answer):
+    """What defragmentation would do for a job now, without doing it: `outcome` and its reasons."""
+
+    job: str
+    outcome: str
+    text: str
+    explanation: dict[str, Any] = field(default_factory=dict)
