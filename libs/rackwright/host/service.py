@@ -34,6 +34,8 @@ from rackwright.host.runner import Runner
 from rackwright.host.standing import Standing
 from rackwright.host.telemetry import Tracing
 from rackwright.host.web import Web
+from rackwright.wire.codec import message_adapter
+from rackwright.wire.entries import ENTRIES
 
 S = TypeVar("S")
 CONNECT_RETRY_S = 1.0
@@ -187,7 +189,7 @@ async def _live(host: Host[Any], stop: asyncio.Event, beside: Sequence[Beside]) 
         mono=boottime,
     )
     crew.start(presence.run(), "presence")
-    crew.start(_settle_memory(runner.standing), "memory")
+    crew.start(_settle(runner.standing), "settling")
     crew.start(_pass_on(stop, runner), "stop")
     for work in beside:
         crew.start(work(host), "beside")
@@ -210,11 +212,12 @@ async def _pass_on(stop: asyncio.Event, runner: Runner[Any]) -> None:
     runner.stop()
 
 
-async def _settle_memory(standing: Standing) -> None:
-    """Collect no garbage while the ledger is read; what is there then is never looked at again.
+async def _settle(standing: Standing) -> None:
+    """Collect no garbage while the ledger is read, then make ready for what has not come yet.
 
     Values are immutable and have no cycles, but a full collection over a large fleet would stop
-    the service for a second.
+    the service for a second. The reader of each entry type is made when it is first needed, which
+    takes milliseconds: the first fault should not wait for it.
     """
     gc.disable()
     try:
@@ -224,6 +227,9 @@ async def _settle_memory(standing: Standing) -> None:
         pass
     finally:
         gc.enable()
+    for type_name in ENTRIES:
+        message_adapter(type_name)
+        await asyncio.sleep(0)
     gc.collect()
     gc.freeze()
 
