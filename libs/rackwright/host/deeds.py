@@ -63,6 +63,10 @@ class Deeds:
         """Is every value written?"""
         return self._projector.idle
 
+    def look_again(self) -> None:
+        """The bus is back."""
+        self._projector.look_again()
+
     def open(self, *, snapshots: bool) -> None:
         """The service is ready: do what had to wait."""
         for project in self._held:

@@ -149,6 +149,10 @@ class Life(Generic[S]):
         while items := await self._feed.batch(BATCH):
             await self._ledger.extend(items)
 
+    def reconnected(self) -> None:
+        """The bus is back."""
+        self._deeds.look_again()
+
     def wake(self) -> None:
         """Something outside changed: look."""
         self._wake.set()

@@ -93,9 +93,21 @@ class Projector:
         key = (effect.bucket, effect.key)
         made_at: int = getattr(effect.value, "seq", seq)
         self._wanted[key] = Wanted(value=effect.value, ledger=ledger, seq=made_at)
+        self._begin(key)
+
+    def look_again(self) -> None:
+        """The bus was away and may have lost what it keeps in memory: write what is missing."""
+        known, self._known = self._known, {}
+        for key, there in known.items():
+            if key in self._wanted:
+                continue
+            self._wanted[key] = Wanted(value=there.value, ledger=there.ledger, seq=there.seq)
+            self._begin(key)
+
+    def _begin(self, key: tuple[str, str]) -> None:
         if key not in self._busy:
             self._busy.add(key)
-            self._crew.start(self._write(key), f"project {effect.bucket} {effect.key}")
+            self._crew.start(self._write(key), f"project {'/'.join(key)}")
 
     async def _write(self, key: tuple[str, str]) -> None:
         try:

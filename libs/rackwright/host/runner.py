@@ -169,6 +169,8 @@ class Runner(Generic[S]):
 
     def _connected(self, now: bool) -> None:
         self.standing.connected = now
+        if now and self._life is not None:
+            self._life.reconnected()
         if not self.standing.stopping:
             self._log.log(20 if now else 30, "bus.back" if now else "bus.lost")
 

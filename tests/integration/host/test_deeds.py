@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
 from rackwright.bus.ports import Bus, Feed, Ready, Stored
+from rackwright.bus.streams import Kind
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import (
     Copies,
@@ -231,6 +232,23 @@ async def test_an_equal_value_costs_no_write(bus: Bus) -> None:
     found = await bus.assign.get(RACK)
     assert found is not None
     assert found.revision == 1
+
+
+async def test_what_the_bus_has_forgotten_is_written_anew(harness: Harness, bus: Bus) -> None:
+    one = Writing(bus)
+    await one.write(value(5))
+    await harness.forget(Kind.ASSIGN)
+    assert await bus.assign.get(RACK) is None
+    one.projector.look_again()
+    assert await one.write() == value(5)
+
+
+async def test_a_newer_value_that_came_meanwhile_is_left(bus: Bus) -> None:
+    first, second = Writing(bus), Writing(bus)
+    await first.write(value(5))
+    await second.write(value(6))
+    first.projector.look_again()
+    assert await first.write() == value(6)
 
 
 async def test_a_later_copy_writes_what_the_first_does_not(bus: Bus) -> None:
