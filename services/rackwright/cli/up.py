@@ -1,9 +1,13 @@
 """`rackwright up`: a whole cell on this machine, until it is told to stop."""
 
 import asyncio
+import fcntl
+import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import click
 
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.policyfile import read_policy
-from rackwright.cli.session import run, state_dir_option
+from rackwright.cli.session import explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
 from rackwright.core.fleet import Fleet
 from rackwright.host.files.topologyfile import read_topology
@@ -115,25 +119,50 @@ def up(state_dir: Path, **told: Any) -> None:
       rackwright up --racks 8 --pretend --state-dir ./cell
       rackwright up --topology site.yaml --copies placer=2 --http-port 8080
     """
-    run(_main(state_dir.absolute(), told))
+    state_dir = state_dir.absolute()
+    options = _options(state_dir, told)
+    with _alone(state_dir):
+        run(_main(options))
 
 
-async def _main(state_dir: Path, told: dict[str, Any]) -> None:
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """Nobody else runs a cell in this directory. Raises Failure."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        lock = os.open(state_dir / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadInput(f"{state_dir}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise Failure(f"another `rackwright up` runs in {state_dir}") from error
+    finally:
+        os.close(lock)
+
+
+def _options(state_dir: Path, told: dict[str, Any]) -> StackOptions:
+    """What to start. Raises Failure."""
     if NAME.fullmatch(told["cell"]) is None:
         raise BadInput(f"--cell: {told['cell']!r} is not lower-case letters, digits and dashes")
-    options = StackOptions(
-        state_dir=state_dir,
-        racks=_racks(told),
-        cell=told["cell"],
-        policy=_policy(told["policy"]),
-        owners=tuple(check_name("owner", owner) for owner in told["owners"]),
-        nats_port=told["nats_port"] or -1,
-        http_port=told["http_port"],
-        copies=_copies(told["copies"]),
-        pretend=told["pretend"],
-        agents=told["agents"],
-        log_level=told["log_level"],
-    )
+    with explained():
+        return StackOptions(
+            state_dir=state_dir,
+            racks=_racks(told),
+            cell=told["cell"],
+            policy=_policy(told["policy"]),
+            owners=tuple(check_name("owner", owner) for owner in told["owners"]),
+            nats_port=told["nats_port"] or -1,
+            http_port=told["http_port"],
+            copies=_copies(told["copies"]),
+            pretend=told["pretend"],
+            agents=told["agents"],
+            log_level=told["log_level"],
+        )
+
+
+async def _main(options: StackOptions) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,5 +1,6 @@
 """Bad input is told in a line, with an exit code that says whose fault it is; no traceback."""
 
+import fcntl
 from pathlib import Path
 
 import click
@@ -203,3 +204,17 @@ def test_a_topology_with_a_node_in_two_racks(tmp_path: Path) -> None:
     result = invoke(tmp_path / "state", "up", "--topology", str(file))
     assert result.exit_code == 2
     assert "node 'n1' is in rack 'a'" in result.output
+
+
+def test_two_cells_do_not_share_a_directory(tmp_path: Path) -> None:
+    with (tmp_path / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = invoke(tmp_path, "up", "--state-dir", str(tmp_path))
+    assert result.exit_code == 1
+    assert f"another `rackwright up` runs in {tmp_path}" in result.output
+
+
+def test_a_state_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = invoke(tmp_path, "up", "--state-dir", str(tmp_path / "file" / "below"))
+    assert (result.exit_code, "Not a directory" in result.output) == (2, True)
