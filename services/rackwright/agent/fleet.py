@@ -131,7 +131,9 @@ class AgentProcess:
         self._by_rack.setdefault(config.rack, []).append(node)
         self._by_status[status] = node
         if self._pretend:
-            workers = PretendedWorkers(node.on_record, self._pretence, self._checkpoints)
+            workers = PretendedWorkers(
+                node.on_record, self._pretence, self._checkpoints, node.on_progress
+            )
             node.attach(workers, None, workers.save)
         else:
             self._add_real(node, config)
@@ -155,7 +157,11 @@ class AgentProcess:
         if value is None:
             return Pretence(run_s=0.0, interval_s=None)
         spec = value.spec
-        return Pretence(run_s=spec.pretend_s or 3600.0, interval_s=spec.checkpoint.interval_s)
+        return Pretence(
+            run_s=spec.pretend_s or 3600.0,
+            interval_s=spec.checkpoint.interval_s,
+            on_notice=spec.checkpoint.on_notice_s is not None,
+        )
 
     def _follow_log(self, node: NodeAgent, config: NodeConfig) -> None:
         if config.kernel_log is None:

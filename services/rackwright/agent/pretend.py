@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rackwright.agent.lease import now_ns
+from rackwright.agent.progress import Progress
 from rackwright.agent.records import WorkerRecord, WorkerSpec, WorkerState
 from rackwright.agent.refusals import HasEnded, NoLease, UnknownWorker
 
 NS = 1_000_000_000
+SHORTEST_S = 0.05  # between two checkpoints of a worker
 
 
 @dataclass(slots=True)
@@ -27,28 +29,36 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pretence:
-    """How long a worker runs and how often it saves, in seconds; None: never."""
+    """How long a worker runs and how often it saves, in seconds; None: never. `on_notice`: it also
+    saves when it is told that it must go."""
 
     run_s: float
     interval_s: float | None
+    on_notice: bool = False
 
 
 class PretendedWorkers:
-    """A Backend without processes. `of(worker)` tells how long a worker runs."""
+    """A Backend without processes. `of(worker)` tells how long a worker runs.
+
+    Rank 0 saves for its job, and tells of it by `on_progress` as a real worker's report would.
+    """
 
     def __init__(
         self,
         on_change: Callable[[WorkerRecord], None],
         of: Callable[[str], Pretence],
         checkpoints: Checkpoints,
+        on_progress: Callable[[str, Progress], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_change = on_change
         self._of = of
         self._checkpoints = checkpoints
+        self._on_progress = on_progress
         self._records: dict[str, WorkerRecord] = {}
         self._spent: set[str] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._saves: dict[str, asyncio.TimerHandle] = {}
         self._began: dict[str, float] = {}
         self._lease_ns = 0
         self._fence: asyncio.TimerHandle | None = None
@@ -99,6 +109,7 @@ class PretendedWorkers:
         self._began[worker_id] = self._loop.time()
         self._timers[worker_id] = self._loop.call_later(left, self._finish, worker_id)
         self._put(replace(record, state=WorkerState.RUNNING, at=time.time()))
+        self._save_later(worker_id, plan)
         if self._fence is None:
             self._arm()
 
@@ -108,14 +119,13 @@ class PretendedWorkers:
             self._end(worker_id, WorkerState.STOPPED, None)
 
     def save(self, worker_id: str) -> None:
-        """Keep what has been done so far, as a worker does on notice."""
-        if worker_id in self._began:
-            self._keep(worker_id, self._loop.time() - self._began[worker_id])
+        """It has been told that it must go: keep what has been done so far, if it does so then."""
+        if worker_id in self._began and self._of(worker_id).on_notice:
+            self._keep(worker_id)
 
     def signal(self, worker_id: str, number: int) -> None:
-        """A pretended worker saves on any signal. Raises UnknownWorker."""
+        """It takes no signals; of a notice it hears by `save`. Raises UnknownWorker."""
         self._known(worker_id)
-        self.save(worker_id)
 
     def forget(self, worker_id: str) -> None:
         """The id stays spent. Raises UnknownWorker."""
@@ -130,18 +140,10 @@ class PretendedWorkers:
 
     def close(self) -> None:
         """Nothing of it outlives its process."""
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *self._saves.values()):
             timer.cancel()
         if self._fence is not None:
             self._fence.cancel()
-
-    def checkpoint_age(self, worker_id: str) -> float | None:
-        """Seconds since the pretended last checkpoint of a running worker; None: it has none."""
-        plan = self._of(worker_id)
-        if worker_id not in self._began or plan.interval_s is None:
-            return None
-        ran = self._loop.time() - self._began[worker_id]
-        return ran % plan.interval_s if ran >= plan.interval_s else None
 
     def _known(self, worker_id: str) -> WorkerRecord:
         try:
@@ -173,23 +175,32 @@ class PretendedWorkers:
         self._end(worker_id, WorkerState.EXITED, 0)
 
     def _end(self, worker_id: str, state: WorkerState, code: int | None) -> None:
-        timer = self._timers.pop(worker_id, None)
-        if timer is not None:
-            timer.cancel()
-        began = self._began.pop(worker_id, None)
-        plan = self._of(worker_id)
-        if began is not None and plan.interval_s is not None and state is not WorkerState.EXITED:
-            ran = self._loop.time() - began
-            self._keep(worker_id, ran - ran % plan.interval_s)
+        for timers in (self._timers, self._saves):
+            timer = timers.pop(worker_id, None)
+            if timer is not None:
+                timer.cancel()
+        self._began.pop(worker_id, None)
         self._put(replace(self._records[worker_id], state=state, code=code, at=time.time()))
 
-    def _keep(self, worker_id: str, ran: float) -> None:
+    def _save_later(self, worker_id: str, plan: Pretence) -> None:
         """Only rank 0 writes checkpoints, so that a job's work is counted once."""
-        if worker_id.split("/")[1] == "0":
-            job = _job(worker_id)
-            self._checkpoints.saved[job] = self._checkpoints.saved.get(job, 0.0) + ran
-            if worker_id in self._began:
-                self._began[worker_id] = self._loop.time()
+        if plan.interval_s is not None and worker_id.split("/")[1] == "0":
+            pause = max(plan.interval_s, SHORTEST_S)
+            self._saves[worker_id] = self._loop.call_later(pause, self._save_again, worker_id)
+
+    def _save_again(self, worker_id: str) -> None:
+        self._keep(worker_id)
+        self._save_later(worker_id, self._of(worker_id))
+
+    def _keep(self, worker_id: str) -> None:
+        """What it has done since its start or its last checkpoint is safe."""
+        if worker_id.split("/")[1] != "0":
+            return
+        now, job = self._loop.time(), _job(worker_id)
+        done = now - self._began[worker_id]
+        self._began[worker_id] = now
+        self._checkpoints.saved[job] = self._checkpoints.saved.get(job, 0.0) + done
+        self._on_progress(worker_id, Progress(ready=True, checkpoint_at=time.time()))
 
     def _put(self, record: WorkerRecord) -> None:
         self._records[record.worker_id] = record
