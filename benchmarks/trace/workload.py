@@ -22,7 +22,7 @@ NOTICE_S = 60.0  # to save when told to
 
 # Habits of owners: (weight, checkpoint interval in s or None, saves on notice).
 LARGE_HABITS = ((45, 1800.0, True), (25, 1800.0, False), (20, 3600.0, True), (10, 7200.0, False))
-SMALL_HABITS = ((40, 1800.0, True), (30, 1800.0, False), (20, 7200.0, False), (10, None, False))
+SMALL_HABITS = ((40, 7200.0, True), (30, 7200.0, False), (20, 14400.0, False), (10, None, False))
 NOT_RESTARTABLE = 0.05  # of the small batch jobs that end within PINNED_S
 PINNED_S = DAY
 
