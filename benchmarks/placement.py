@@ -1,14 +1,12 @@
 """How long one placement decision takes, by size of the cell: 70 % full, mixed sizes."""
 
-import argparse
-import json
 import random
 import time
 from collections.abc import Iterator
 from statistics import quantiles
-from typing import Any
 
 from benchmarks.fleets import filled_cell, mixed_spec, queued, seated
+from benchmarks.measuring import Row, Scale, alone, load, machine
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.policy.checkplacement import check_placement
@@ -49,31 +47,29 @@ def _relieve(fleet: Fleet, running: list[JobId], full: int, rng: random.Random) 
     return fleet
 
 
-def rows(racks: int, count: int, seed: int) -> Iterator[dict[str, Any]]:
+def rows(racks: int, count: int, seed: int) -> Iterator[Row]:
     """The figures of one size of cell."""
     taken = list(decisions(racks, count, seed))
     cuts = quantiles(taken, n=100)
-    params = {"racks": racks, "full": SHARE, "decisions": count, "seed": seed}
+    params = {
+        "racks": racks,
+        "full": SHARE,
+        "decisions": count,
+        "seed": seed,
+        "load": load(),
+        **machine(),
+    }
     for name, seconds in (("p50", cuts[49]), ("p99", cuts[98]), ("max", max(taken))):
-        yield {
-            "name": f"placement_decision_{name}_us",
-            "params": params,
-            "value": round(seconds * 1e6, 1),
-            "unit": "us",
-        }
+        yield Row(
+            name=f"placement_decision_{name}_us", params=params, value=seconds * 1e6, unit="us"
+        )
 
 
-def main() -> None:
-    """Print one row a line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--racks", type=int, nargs="+", default=[8, 140, 1400, 14000])
-    parser.add_argument("--decisions", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=SEED)
-    asked = parser.parse_args()
-    for racks in asked.racks:
-        for row in rows(racks, asked.decisions, asked.seed):
-            print(json.dumps(row), flush=True)
+def measure(scale: Scale) -> Iterator[Row]:
+    """One placement decision in cells of several sizes, 70 % full, mixed jobs."""
+    for racks in (8, 140, 1_400, 14_000):
+        yield from rows(racks, scale.pick(2_000, 200), scale.seed)
 
 
 if __name__ == "__main__":
-    main()
+    alone(measure)

@@ -182,7 +182,7 @@ class Stack:
     def _agent_groups(self) -> list[list[FleetNode]]:
         """Nodes by agent process: the solo ones first, then racks dealt out to `agents`."""
         solo: list[list[FleetNode]] = []
-        shared: list[list[FleetNode]] = [[] for _ in range(max(1, self.options.agents))]
+        shared: list[list[FleetNode]] = [[] for _ in range(self.options.agents)]
         for turn, rack in enumerate(self.options.racks):
             for node in rack.nodes:
                 one = FleetNode(node=node, rack=rack.rack, gpus=rack.gpus_per_node)
