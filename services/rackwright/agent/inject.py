@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.node import NodeAgent
 from rackwright.agent.xid import parse_xid
-from rackwright.bus.errors import RequestFailed
-from rackwright.bus.ports import Bus, Message
+from rackwright.bus.errors import BusAway, RequestFailed
+from rackwright.bus.ports import Bus, Message, Responder
 from rackwright.wire.ids import CellName, NodeId
 from rackwright.wire.subjects import Subjects
+
+RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +50,22 @@ class Injector:
         self._timers: set[asyncio.TimerHandle] = set()
 
     async def run(self) -> None:
-        """Answer until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        """Answer until cancelled; node after node, so that many do not all ask the bus at once."""
+        async with AsyncExitStack() as responders:
             for node in self._targets:
-                tasks.create_task(self._serve(node))
+                responders.push_async_callback((await self._serve(node)).aclose)
+            await asyncio.get_running_loop().create_future()
 
-    async def _serve(self, node: NodeId) -> None:
+    async def _serve(self, node: NodeId) -> Responder:
         async def answer(message: Message) -> bytes:
             return json.dumps(self._inject(self._targets[node], message.data)).encode()
 
         subject = self._subjects.query(f"inject.{node}")
-        responder = await self._bus.core.respond(subject, answer)
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            await responder.aclose()
+        while True:
+            try:
+                return await self._bus.core.respond(subject, answer)
+            except BusAway:
+                await asyncio.sleep(RETRY_S)
 
     def _inject(self, target: Target, data: bytes) -> dict[str, Any]:
         where = f"inject.{target.agent.who.node}"

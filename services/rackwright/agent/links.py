@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from rackwright.bus.errors import BusAway
-from rackwright.bus.ports import Bus, Change, Feed, Ready
+from rackwright.bus.ports import Bus, Change, Feed, Ready, Subscription
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, JobId, RackId
 from rackwright.wire.message import Body, Envelope
@@ -18,6 +18,7 @@ from rackwright.wire.signals import Echo
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import JobValue, RackAssignments
 
+RETRY_S = 0.5
 REREAD_S = 30.0  # a watch may have gone deaf (P4.3)
 
 log = structlog.get_logger()
@@ -133,11 +134,19 @@ class Racks:
                     self._take(found.key, found.data)
 
     async def _echoes(self, rack: RackId) -> None:
-        async with await self._bus.core.subscribe(self._subjects.echo(rack), limit=256) as feed:
+        async with await self._echo_feed(rack) as feed:
             async for message in feed:
                 echo = _read(Echo, message.data, message.subject)
                 if echo is not None:
                     self._on_echo(echo)
+
+    async def _echo_feed(self, rack: RackId) -> Subscription:
+        """Listen to the echoes of a rack, as soon as the bus lets us."""
+        while True:
+            try:
+                return await self._bus.core.subscribe(self._subjects.echo(rack), limit=256)
+            except BusAway:
+                await asyncio.sleep(RETRY_S)
 
 
 def _read(kind: type[B], data: bytes, where: str) -> B | None:
