@@ -12,7 +12,7 @@ from benchmarks.trace import troubles
 from benchmarks.trace.settings import hastened
 from benchmarks.trace.troubles import Failure, Kind
 from benchmarks.trace.workload import Workload
-from rackwright.bus.errors import BusAway
+from rackwright.bus.errors import BusAway, NoResponder
 from rackwright.cli.asking import Cell, reach
 from rackwright.cli.stack import Stack, StackOptions
 from rackwright.cli.watcher import Watched
@@ -139,7 +139,14 @@ class Drive:
 
     async def _inject(self, node: NodeId, **what: object) -> None:
         subject = Subjects(self.cell.subjects.cell).query(f"inject.{node}")
-        await self.cell.bus.core.request(subject, json.dumps(what).encode(), patience=30.0)
+        data = json.dumps(what).encode()
+        while True:
+            try:
+                await self.cell.bus.core.request(subject, data, patience=10.0)
+                return
+            except (BusAway, NoResponder) as error:
+                self.log.append((self.trace_s, f"{error}: again"))
+                await asyncio.sleep(1.0)
 
     async def _bursts(self, end_s: float) -> None:
         """Break nodes of one slice until its spares are used up and it moves."""
