@@ -23,7 +23,6 @@ import pytest
 from rackwright.agent.processes import start_time
 from rackwright.agent.records import DIRECTORY_VARIABLE
 from rackwright.bus.jetstream import JetStreamBus
-from rackwright.bus.ports import Stored
 from rackwright.cli.asking import Answer, Cell, reach
 from rackwright.cli.credentials import ADMIN
 from rackwright.cli.demo.board import Board, board
@@ -45,7 +44,7 @@ E = TypeVar("E", bound=Entry)
 Identity = tuple[int, int]
 """A process for good: its pid and when it started."""
 
-LEASE_S = 6.0  # other work on a slow machine must not cost a lease
+LEASE_S = 8.0  # other work on a slow machine must not cost a lease
 POLICY = Policy(
     slice_nodes=4,
     spares_large=2,
@@ -64,7 +63,7 @@ POLICY = Policy(
     retry_backoff_s=0.1,
     recovery_notice_s=0.0,
     defrag_delay_s=0.3,
-    defrag_notice_s=2.0,
+    defrag_notice_s=6.0,
     defrag_drain_s=0.5,
     defrag_min_runtime_s=0.0,
     defrag_cooldown_s=0.0,
@@ -240,8 +239,9 @@ class Live:
     # What workers say and do
 
     def identities(self, name: str) -> dict[WorkerId, Identity]:
-        """Every running process of a job, as its nodes tell them."""
-        return {worker: (pid, start_time(pid)) for worker, pid in self.board.pids(name).items()}
+        """Every running process of a job, as its nodes tell them and the kernel confirms."""
+        told = {worker: (pid, start_time(pid)) for worker, pid in self.board.pids(name).items()}
+        return {worker: process for worker, process in told.items() if process[1]}
 
     def tell(self, name: str, word: str, *ranks: int) -> None:
         """Say something to the workers of a job; to all of them when no rank is named."""
@@ -304,17 +304,6 @@ class Live:
         audit, _ = await audit_ledger(self.bus)
         return [f"at {one.seq}: {one.what}" for one in audit.violations]
 
-    async def dead(self, seen: int) -> list[Stored]:
-        """Dead letters after the first `seen` ones, when there is one more at least."""
-        found: list[Stored] = []
-        async with self.bus.dead.follow(1) as feed, asyncio.timeout(WITHIN_S):
-            async for letter in feed:
-                if isinstance(letter, Stored):
-                    found.append(letter)
-                if len(found) > seen:
-                    return found[seen:]
-        return found
-
     # Nodes
 
     def node(self, name: str) -> Node:
@@ -353,6 +342,8 @@ class Live:
 
     async def tidy_up(self) -> None:
         """Cancel every job, repair every node, and wait until nothing of it is left."""
+        for kept in self.stack.kept.values():
+            kept.release()
         for name in sorted(self.fleet.jobs):
             await self.wish(Cancel(job=name))
         await self.until(lambda fleet: not fleet.jobs and not fleet.plans, "jobs to end")

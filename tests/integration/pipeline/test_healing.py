@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,13 @@ def rest(live: Live, name: str, *lost: WorkerId) -> dict[WorkerId, Identity]:
     return {w: process for w, process in live.identities(name).items() if w not in lost}
 
 
+def membership(live: Live, name: str, rank: int) -> dict[str, Any]:
+    """What the membership file of a worker says that has been there from the start."""
+    path = Path(live.env(name, rank, 1)["RACKWRIGHT_MEMBERSHIP_FILE"])
+    told: dict[str, Any] = json.loads(path.read_bytes())
+    return told
+
+
 async def test_a_failed_node_is_swapped_in_its_rack(live: Live) -> None:
     job = await live.start(live.spec("swap", 8, membership_signal="SIGUSR2"))
     node, lost = live.nodes_of("swap")[2], job.worker(2)
@@ -44,9 +52,8 @@ async def test_a_failed_node_is_swapped_in_its_rack(live: Live) -> None:
     assert live.env("swap", 2, 2)["RACKWRIGHT_MEMBERSHIP"] == "2"
 
     # Survivors are told by a file that is replaced, and by the signal their job asked for.
-    file = Path(live.env("swap", 5, 1)["RACKWRIGHT_MEMBERSHIP_FILE"])
     await appears(lambda: (live.home / "swap.5.told").exists())
-    members = json.loads(file.read_bytes())
+    members = membership(live, "swap", 5)
     assert (members["membership"], members["gone"]) == (2, ["swap/2/1"])
     assert [one["worker"] for one in members["members"]] == [after.worker(r) for r in range(8)]
     assert [one["node"] for one in members["members"]] == [
