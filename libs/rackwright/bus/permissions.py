@@ -15,6 +15,7 @@ from typing import Final
 
 from rackwright.bus.streams import Kind, stream_name, subject_root
 from rackwright.wire.catalog import SAYS, Party
+from rackwright.wire.wishes import JOB_WISHES
 
 
 class Role(StrEnum):
@@ -182,22 +183,26 @@ def agent(cell: str, identity: str, places: Sequence[Place] | None) -> Permissio
 
 
 def user(cell: str, name: str) -> Permissions:
-    """What somebody who submits jobs may do: wish in his own name, ask, hear what happened."""
+    """What somebody who submits jobs may do: wish about jobs in his own name, ask, hear.
+
+    Wishes about nodes, racks and the cell are an operator's.
+    """
     root = f"rackwright.{cell}."
+    wishes = tuple(f"{root}wish.{name}.{wish.TYPE.partition('.')[2]}" for wish in JOB_WISHES)
     return Permissions(
-        publish=(f"{root}wish.{name}.>", f"{root}query.>"),
+        publish=(*wishes, f"{root}query.>"),
         subscribe=(f"_INBOX_{name}.>", f"{root}told.>"),
     )
 
 
 def operator(cell: str, name: str) -> Permissions:
-    """A user who may also read every stream and bucket with the usual NATS tools."""
+    """A user who may wish anything, and read every stream and bucket with the usual NATS tools."""
     mine = user(cell, name)
     kinds = (k for k in Kind if k is not Kind.INTAKE)
     reading = [subject for kind in kinds for subject in _reading(cell, kind)]
     more = ["$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$SRV.>"]
     return Permissions(
-        publish=(*mine.publish, *reading, *more),
+        publish=(*mine.publish, f"rackwright.{cell}.wish.{name}.>", *reading, *more),
         subscribe=(*mine.subscribe, f"rackwright.{cell}.>", "_INBOX.>"),
     )
 

@@ -92,6 +92,14 @@ class Copies(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Room(Event):
+    """How full the ledger's stream is (`used`, 0 to 1), and from where on submits are refused."""
+
+    used: float
+    refuse_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acked(Event):
     """An append of this process was acknowledged and folded; it was sent at `sent_mono`."""
 
@@ -188,6 +196,13 @@ class TrimLedger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrimWishes:
+    """Drop the wishes up to `to` from their stream: every one of them is answered."""
+
+    to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Something an operator should see in the log: an event name and its numbers."""
 
@@ -204,7 +219,16 @@ class Doubt:
 
 
 Effect = (
-    Offer | WakeAt | SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note | Doubt
+    Offer
+    | WakeAt
+    | SendEcho
+    | Project
+    | WriteSnapshot
+    | CheckSnapshot
+    | TrimLedger
+    | TrimWishes
+    | Note
+    | Doubt
 )
 
 S = TypeVar("S")

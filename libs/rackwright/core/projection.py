@@ -120,6 +120,7 @@ def _members(fleet: Fleet, job: Job, part: Slice) -> SliceMembers:
         first_rank=part.first_rank,
         nodes=tuple(rack.nodes[place].name for place in part.nodes),
         incarnations=part.incarnations,
+        addresses=tuple(_address(rack, place) for place in part.nodes),
     )
 
 

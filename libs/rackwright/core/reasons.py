@@ -146,6 +146,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "too-late": ("it came {late_s} s after the time it names",),
     "not-possible": ("{why}",),
     "cancelled-before": ("{by} cancelled this id before it was submitted",),
+    "ledger-full": ("the ledger is full to {used}, submits are refused from {limit} on",),
     "id-taken": ("the id is in use by another job of {owner}, which is {state}",),
     "already-ended": ("the job is {state} already",),
     "unknown-job": ("there is no such job",),

@@ -19,18 +19,22 @@ from rackwright.core.machine import (
     Project,
     SendEcho,
     TrimLedger,
+    TrimWishes,
     WriteSnapshot,
 )
 from rackwright.host.archivist import Archivist
 from rackwright.host.commits import Author
 from rackwright.host.crew import Crew
 from rackwright.host.echoes import Echoes
+from rackwright.host.keeping import trim_wishes
 from rackwright.host.metrics import Metrics
 from rackwright.host.projector import Projector
 from rackwright.host.sources import Arrivals
 from rackwright.host.standing import Standing
 
-Deed: TypeAlias = SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | Note | Doubt
+Deed: TypeAlias = (
+    SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | TrimWishes | Note | Doubt
+)
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
@@ -50,6 +54,8 @@ class Deeds:
         archive: Path | None,
     ) -> None:
         self.done = Arrivals(name="done", wake=wake)
+        self._bus = bus
+        self._crew = crew
         self._standing = standing
         self._log: Any = structlog.get_logger()
         self._held: list[Project] = []
@@ -88,6 +94,8 @@ class Deeds:
                     self._held.append(deed)
             case WriteSnapshot() | CheckSnapshot() | TrimLedger():
                 self._archivist.do(deed, self._standing.fleet)
+            case TrimWishes(to=to):
+                self._crew.start(trim_wishes(self._bus, to), "trimming wishes")
             case Doubt(why=why):
                 self._standing.doubt = why
                 self._log.warning("service.doubt", why=why or "over")

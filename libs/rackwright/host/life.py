@@ -26,6 +26,7 @@ from rackwright.core.machine import (
     Machine,
     Offer,
     Refused,
+    Room,
     Turn,
     WakeAt,
 )
@@ -121,6 +122,7 @@ class Life(Generic[S]):
         for source in self._sources:
             metrics.queued.labels(source.name).set_function(partial(_waiting, source))
         self._copies: tuple[int, int] | None = None
+        self._room: tuple[float, float] | None = None
         self._changed = True
         self._wake_at: float | None = None
         self._stop_by: float | None = None
@@ -162,6 +164,7 @@ class Life(Generic[S]):
         busy = self._fold_some()
         self._settle()
         self._see_copies()
+        self._see_room()
         busy |= self._hear_some()
         self._become_ready()
         if self._may_turn():
@@ -253,6 +256,15 @@ class Life(Generic[S]):
         present, ordinal = copies
         self._hearing.cover(present, ordinal)
         event = Copies(now=self._now(), mono=self._around.mono(), present=present, ordinal=ordinal)
+        self._handle(event)
+
+    def _see_room(self) -> None:
+        room = self._standing.room
+        if room is None or room == self._room:
+            return
+        self._room = room
+        used, refuse_at = room
+        event = Room(now=self._now(), mono=self._around.mono(), used=used, refuse_at=refuse_at)
         self._handle(event)
 
     def _become_ready(self) -> None:

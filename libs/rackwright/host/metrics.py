@@ -51,6 +51,7 @@ class Metrics:
         self.unsettled = counter("appends_unsettled", "Appends without an answer")
         self.projected = counter("projected", "Values written", "bucket")
         self.unanswered = gauge("unanswered_failures", "Failed nodes that still belong to a job")
+        self.ledger_used = gauge("ledger_used", "How full the ledger's stream is, 0 to 1")
         self.copies = gauge("copies", "Copies of this service that are present")
         self.connected = gauge("bus_connected", "1 while the bus is there")
         self.reconnects = gauge("bus_reconnects", "Reconnects to the bus")

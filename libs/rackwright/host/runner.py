@@ -96,6 +96,10 @@ class Runner(Generic[S]):
     def set_copies(self, present: int, ordinal: int) -> None:
         """So many copies are present, and this is one of them (from 0)."""
         self.standing.copies = (present, ordinal)
+        self.look_around()
+
+    def look_around(self) -> None:
+        """Its standing was changed from outside."""
         if self._life is not None:
             self._life.wake()
 

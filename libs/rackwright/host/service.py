@@ -27,6 +27,7 @@ from rackwright.host.config import Settings, parse
 from rackwright.host.crew import Crew
 from rackwright.host.errors import HostError
 from rackwright.host.hearing import Hears
+from rackwright.host.keeping import watch_room
 from rackwright.host.metrics import Metrics
 from rackwright.host.patience import STEP_S
 from rackwright.host.presence import Presence
@@ -190,6 +191,10 @@ async def _live(host: Host[Any], stop: asyncio.Event, beside: Sequence[Beside]) 
     )
     crew.start(presence.run(), "presence")
     crew.start(_settle(runner.standing), "settling")
+    room = watch_room(
+        bus, host.settings.limits, runner.standing, runner.metrics, runner.look_around
+    )
+    crew.start(room, "room")
     crew.start(_pass_on(stop, runner), "stop")
     for work in beside:
         crew.start(work(host), "beside")

@@ -14,8 +14,9 @@ class Standing:
     """Shared by everything in the process that reports; only the runner and its life change it.
 
     `stopped_at` is the sequence the fold cannot pass, and `why` the reason, for people. `copies`
-    is how many copies are present and which of them this is; None: not known yet. `readied` is set
-    when it may decide for the first time. `doubt` is the machine's own reason not to be relied on.
+    is how many copies are present and which of them this is; `room` how full the ledger is and
+    where submits are refused, as fractions; None: not known yet. `readied` is set when it may
+    decide for the first time. `doubt` is the machine's own reason not to be relied on.
     """
 
     service: str
@@ -29,6 +30,7 @@ class Standing:
     why: str = "starting"
     doubt: str = ""
     copies: tuple[int, int] | None = None
+    room: tuple[float, float] | None = None
     cause: MessageId | None = None
     readied: asyncio.Event = field(default_factory=asyncio.Event)
 

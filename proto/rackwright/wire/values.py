@@ -70,7 +70,7 @@ class RackAssignments(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceMembers(Part):
-    """The nodes of one slice in rank order, rank `first_rank` first."""
+    """The nodes of one slice in rank order, rank `first_rank` first, and where they are reached."""
 
     index: Natural
     group: str
@@ -79,6 +79,7 @@ class SliceMembers(Part):
     first_rank: Natural
     nodes: tuple[NodeRef, ...]
     incarnations: tuple[Counted, ...]
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,7 @@ def _this_node(more: dict[str, Any], state_dir: Path) -> NodeConfig:
             serial=_dmi("product_serial") or name,
             slot=_dmi("chassis_serial"),
             gpus=gpus,
-            gpu_model=reading.gpus[0].model if reading is not None and reading.gpus else "",
+            gpu_model=_model(reading),
             driver=reading.driver if reading is not None else "",
             address=more["address"] or socket.gethostname(),
         ),
@@ -122,6 +122,13 @@ def _this_node(more: dict[str, Any], state_dir: Path) -> NodeConfig:
         kernel_log=more["kernel_log"] or (KMSG if KMSG.exists() else None),
         gpu_pci=tuple(gpu.pci for gpu in reading.gpus) if reading is not None else (),
     )
+
+
+def _model(reading: NodeReading | None) -> str:
+    """`GB200` of the driver's `NVIDIA GB200`, as job files say it."""
+    if reading is None or not reading.gpus:
+        return ""
+    return reading.gpus[0].model.removeprefix("NVIDIA ")
 
 
 def _count(reading: NodeReading | None) -> int:

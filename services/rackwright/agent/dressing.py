@@ -86,7 +86,7 @@ def members(job: JobValue) -> tuple[Member, ...]:
             slice=part.index,
             worker=f"{job.job}/{part.first_rank + turn}/{part.incarnations[turn]}",
             incarnation=part.incarnations[turn],
-            address=job.master if part.first_rank + turn == 0 else node,
+            address=part.addresses[turn] if part.addresses else node,
         )
         for part in job.slices
         for turn, node in enumerate(part.nodes)

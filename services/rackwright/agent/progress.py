@@ -28,7 +28,7 @@ PAUSE_S = 0.2  # between two readings of one worker's report
 class Progress:
     """What a worker has told so far. Times are Unix times in seconds, never in the future."""
 
-    ready: bool = False
+    ready: bool | None = None
     step: int | None = None
     checkpoint_at: float | None = None
     progress_at: float | None = None
@@ -72,13 +72,13 @@ def read_progress(files: WorkerFiles, *, now: float) -> Progress:
     """What a worker has told by its files."""
     report, saved = _read_regular(files.report), _read_regular(files.checkpoint)
     told = parse_report(report[0]) if report else {}
-    step, said = told.get("step"), told.get("checkpoint_at")
+    step, said, ready = told.get("step"), told.get("checkpoint_at"), told.get("ready")
     times = [said] if isinstance(said, int | float) and _is_number(said) else []
     if saved:
         times.append(saved[1])
     times = [float(min(at, now)) for at in times if at > 0]  # NaN is not
     return Progress(
-        ready=told.get("ready") is True,
+        ready=ready if isinstance(ready, bool) else None,
         step=step if isinstance(step, int) and _is_number(step) and abs(step) < MOST else None,
         checkpoint_at=max(times, default=None),
         progress_at=min(report[1], now) if report else None,

@@ -21,7 +21,7 @@ class Who:
 
 
 def worker_status(record: WorkerRecord, progress: Progress | None) -> WorkerStatus:
-    """One worker. It is ready when it runs, unless it has a report that does not say so yet.
+    """One worker. It is ready when it runs, unless its last report says that it is not yet.
 
     An end counts only when its GPUs are free again too: `reaped`. Until then it is told as running.
     """
@@ -31,7 +31,7 @@ def worker_status(record: WorkerRecord, progress: Progress | None) -> WorkerStat
     return WorkerStatus(
         worker=WorkerId(record.worker_id),
         state=state,
-        ready=state is WorkerState.RUNNING,
+        ready=state is WorkerState.RUNNING and (progress is None or progress.ready is not False),
         code=record.code,
         pid=record.pid or None,
         checkpoint_at=progress.checkpoint_at if progress is not None else None,

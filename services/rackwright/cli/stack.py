@@ -42,8 +42,8 @@ log = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
     """What to start. `solo` nodes have an agent process of their own, the racks' other nodes are
-    dealt out to `agents` more. `pretend`: workers are no processes. `hooks`: directory of the
-    site's hooks."""
+    dealt out to `agents` more (0: nobody hosts them). `pretend`: workers are no processes.
+    `hooks`: directory of the site's hooks."""
 
     state_dir: Path
     racks: tuple[RackSpec, ...]
@@ -188,7 +188,7 @@ class Stack:
                 one = FleetNode(node=node, rack=rack.rack, gpus=rack.gpus_per_node)
                 if node in self.options.solo:
                     solo.append([one])
-                else:
+                elif shared:
                     shared[turn % len(shared)].append(one)
         return [group for group in (*solo, *shared) if group]
 

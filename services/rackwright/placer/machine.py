@@ -6,7 +6,7 @@ answers, what sets nodes free, placements on what is then free, and blocks.
 
 from heapq import heappush
 
-from rackwright.core.fleet import Fleet
+from rackwright.core.fleet import Answers, Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
@@ -16,7 +16,9 @@ from rackwright.core.machine import (
     Folded,
     Offer,
     Refused,
+    Room,
     StatusSeen,
+    TrimWishes,
     Turn,
     WakeAt,
     Wished,
@@ -35,6 +37,9 @@ from rackwright.wire.entries.job import JobBlocked, JobPlaced
 from rackwright.wire.entries.node import MaintenanceEnded
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
+
+TRIM_S = 60.0
+ANSWERERS = ("placer", "health-monitor")
 
 
 class Placer:
@@ -59,6 +64,9 @@ class Placer:
                 state.reports.see(fleet, event)
             case Refused():
                 return state, _refused(state, fleet, event)
+            case Room():
+                state.room = event
+                return state, []
             case Turn():
                 return state, _turn(state, fleet, event)
             case _:
@@ -166,6 +174,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         effects += made
     effects += blocks(state, trial, event)
     effects += _maintenance(fleet, event)
+    effects += _trim(state, fleet, event)
     return [*effects, *_wakes(state, event)]
 
 
@@ -173,6 +182,19 @@ def _fewer_kept(state: State, fleet: Fleet) -> bool:
     """Has a wound become so old that fewer racks are kept for it?"""
     patience = fleet.policy.swap_start_s
     return any(state.turned_at <= at + patience < fleet.time for at in fleet.wounded.values())
+
+
+def _trim(state: State, fleet: Fleet, event: Event) -> list[Effect]:
+    """Once a minute: wishes that both services which answer any have answered are not kept."""
+    if event.mono < state.trim_at:
+        return []
+    state.trim_at = event.mono + TRIM_S
+    floors = [fleet.answers.get(service, Answers()).floor for service in ANSWERERS]
+    effects: list[Effect] = [WakeAt(mono=state.trim_at)]
+    if min(floors) > state.trimmed:
+        state.trimmed = min(floors)
+        effects.append(TrimWishes(to=state.trimmed))
+    return effects
 
 
 def _maintenance(fleet: Fleet, event: Event) -> list[Effect]:

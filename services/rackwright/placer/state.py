@@ -7,7 +7,7 @@ copy of the queue.
 from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.machine import Wished
+from rackwright.core.machine import Room, Wished
 from rackwright.placer.jobqueue import JobQueue, Shape
 from rackwright.placer.reports import Reports
 from rackwright.wire.ids import JobId, MessageId, WorkerId
@@ -46,6 +46,8 @@ class State:
     judged: why, by shape.
     charged: the last exit that a job was blamed for.
     turned_at: ledger time of the fleet at the last turn.
+    room: how full the ledger is, and from where on submits are refused.
+    trimmed, trim_at: wishes up to there were dropped; when (`mono`) to look again.
     """
 
     copy: int
@@ -66,3 +68,6 @@ class State:
     judged: dict[Shape, Judged] = field(default_factory=dict)
     charged: dict[JobId, Blame] = field(default_factory=dict)
     turned_at: float = 0.0
+    room: Room | None = None
+    trimmed: int = 0
+    trim_at: float = 0.0

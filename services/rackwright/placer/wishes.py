@@ -13,7 +13,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
-from rackwright.core.machine import Offer, Wished
+from rackwright.core.machine import Offer, Room, Wished
 from rackwright.core.policy.admission import Admitted, admit
 from rackwright.placer.state import State
 from rackwright.wire.codec import canonical
@@ -90,7 +90,7 @@ def answers(state: State, fleet: Fleet) -> tuple[Offer | None, Fleet]:
     A wish about a job of which an older wish is not answered waits; what is about the whole cell
     waits for all that is older, and all that is newer for it.
     """
-    batch = Batch(fleet)
+    batch = Batch(fleet, state.room)
     for seq in sorted(state.wishes)[:LOOKED_AT]:
         wished = state.wishes[seq]
         alone = isinstance(wished.wish, (*CELL_WISHES, Swap))
@@ -111,8 +111,9 @@ def answers(state: State, fleet: Fleet) -> tuple[Offer | None, Fleet]:
 class Batch:
     """Answers of one type, and the jobs of which a wish must wait for the next batch."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, room: Room | None) -> None:
         self.trial = fleet
+        self._room = room
         self.entries: list[Entry] = []
         self.answered: set[int] = set()
         self._busy: set[str] = set()
@@ -132,7 +133,7 @@ class Batch:
         about = getattr(wished.wish, "job", "")
         if about in self._busy:
             return True
-        made = _made(self.trial, wished)
+        made = _no_room(self._room, wished) or _made(self.trial, wished)
         if made is None:
             return False
         if self.entries and type(made[0]) is not type(self.entries[0]):
@@ -148,6 +149,14 @@ def _after(fleet: Fleet, made: list[Entry]) -> Fleet:
     for entry in made:
         fleet = apply(fleet, entry)
     return fleet
+
+
+def _no_room(room: Room | None, wished: Wished) -> list[Entry] | None:
+    """Submits stop before the ledger is full, so that swaps never have to."""
+    if room is None or room.used < room.refuse_at or not isinstance(wished.wish, Submit):
+        return None
+    numbers = {"used": round(room.used, 3), "limit": room.refuse_at}
+    return [refused(wished, "ledger-full", **numbers)]
 
 
 def _made(fleet: Fleet, wished: Wished) -> list[Entry] | None:

@@ -19,7 +19,7 @@ def files(tmp_path: Path) -> WorkerFiles:
     return files
 
 
-def told(files: WorkerFiles, report: str | bytes) -> tuple[bool, int | None, float | None]:
+def told(files: WorkerFiles, report: str | bytes) -> tuple[bool | None, int | None, float | None]:
     """Ready, step and checkpoint by a report."""
     data = report.encode() if isinstance(report, str) else report
     files.report.write_bytes(data)
@@ -52,20 +52,20 @@ def test_lines_add_up_and_the_last_counts(files: WorkerFiles) -> None:
     ],
 )
 def test_nonsense_is_nothing(files: WorkerFiles, report: str | bytes) -> None:
-    assert told(files, report) == (False, None, None)
+    assert told(files, report) == (None, None, None)
 
 
 def test_nothing_lies_in_the_future(files: WorkerFiles) -> None:
-    assert told(files, '{"checkpoint_at": 9e9}') == (False, None, NOW)
-    assert told(files, '{"checkpoint_at": Infinity}') == (False, None, NOW)
-    assert told(files, f'{{"checkpoint_at": {10**400}}}') == (False, None, NOW)
+    assert told(files, '{"checkpoint_at": 9e9}') == (None, None, NOW)
+    assert told(files, '{"checkpoint_at": Infinity}') == (None, None, NOW)
+    assert told(files, f'{{"checkpoint_at": {10**400}}}') == (None, None, NOW)
 
 
 def test_a_touched_file_is_a_checkpoint(files: WorkerFiles) -> None:
     files.checkpoint.touch()
     os.utime(files.checkpoint, (0, 1_500.0))
-    assert told(files, '{"checkpoint_at": 1400}') == (False, None, 1_500.0)
-    assert told(files, '{"checkpoint_at": 1600}') == (False, None, 1_600.0)
+    assert told(files, '{"checkpoint_at": 1400}') == (None, None, 1_500.0)
+    assert told(files, '{"checkpoint_at": 1600}') == (None, None, 1_600.0)
 
 
 def test_head_and_tail_of_a_long_report(files: WorkerFiles) -> None:

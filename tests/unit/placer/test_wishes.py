@@ -2,10 +2,11 @@
 
 import pytest
 
-from rackwright.core.machine import Offer
+from rackwright.core.machine import Offer, Room, TrimWishes
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
+    LedgerTicked,
     PolicySet,
     WishRefused,
 )
@@ -289,3 +290,33 @@ def test_a_refused_answer_is_offered_again_if_it_still_holds(at: Desk) -> None:
     at.other(*offer.entries)
     assert at.refuse(offer) == []
     assert isinstance(offer, Offer)
+
+
+def room(at: Desk, used: float) -> None:
+    at.give(Room(**at.times, used=used, refuse_at=0.8))
+
+
+def test_submits_stop_before_the_ledger_is_full_and_cancels_do_not(at: Desk) -> None:
+    room(at, 0.79)
+    at.submit("a", nodes=1)
+    at.run()
+    room(at, 0.8)
+    at.submit("b", nodes=1)
+    at.wish(Cancel(job=JobId("a")))
+    assert codes(at.run()) == ["ledger-full"]
+    assert JobId("a") in at.fleet.tombstones
+    room(at, 0.5)
+    at.submit("c", nodes=1)
+    at.run()
+    assert JobId("c") in at.fleet.jobs
+
+
+def test_wishes_that_both_services_have_answered_are_dropped_once_a_minute(at: Desk) -> None:
+    at.submit("a", nodes=1)
+    at.run()
+    assert not [one for one in at.turn() if isinstance(one, TrimWishes)]
+    at.cell.add(LedgerTicked(), source="health-monitor/0", wishes_to=1)
+    at.mono += 61.0
+    assert [one for one in at.turn() if isinstance(one, TrimWishes)] == [TrimWishes(to=1)]
+    at.mono += 61.0
+    assert not [one for one in at.turn() if isinstance(one, TrimWishes)]
