@@ -1,16 +1,17 @@
 """OpenTelemetry traces that follow a job or a fault from message to message.
 
 Every message carries its span in the W3C `traceparent` header. A commit of many entries has many
-causes: its span links to each of them, and is the child of the cause when there is but one. Nothing
-is measured or sent unless an exporter is configured.
+causes: its span links to each of them, and is the child of the cause when there is but one. Where
+that cause belongs to no trace, as what a node says of its workers, a commit about one job goes on
+with the trace of that job. Nothing is measured or sent unless an exporter is configured.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -23,6 +24,7 @@ from rackwright.host.follower import Step
 from rackwright.host.offers import Settled, Won
 from rackwright.host.reading import Arrival
 from rackwright.wire.ids import MessageId
+from rackwright.wire.message import Entry
 
 REMEMBERED = 65_536
 PROPAGATOR = TraceContextTextMapPropagator()
@@ -40,13 +42,21 @@ class Provider(Protocol):
         ...
 
 
+class Known(NamedTuple):
+    """The span of a message; `root`: its trace begins here, as its sender traced nothing."""
+
+    span: SpanContext
+    root: bool = False
+
+
 class Tracing:
     """Spans of one process; without a provider it does nothing."""
 
     def __init__(self, provider: Provider | None = None) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("rackwright.host") if provider is not None else None
-        self._causes: OrderedDict[MessageId, SpanContext] = OrderedDict()
+        self._causes: OrderedDict[MessageId, Known] = OrderedDict()
+        self._jobs: OrderedDict[str, SpanContext] = OrderedDict()  # newest span of each one's trace
         self._sending: Span | None = None
 
     @contextmanager
@@ -55,9 +65,10 @@ class Tracing:
         if self._tracer is None or arrival.cause is None:
             yield
             return
+        parent = _parent(arrival.headers)
         with self._tracer.start_as_current_span(
             f"process {destination}",
-            context=_parent(arrival.headers),
+            context=parent,
             kind=SpanKind.CONSUMER,
             attributes={
                 **_messaging("process", destination),
@@ -65,7 +76,8 @@ class Tracing:
                 "rackwright.type": arrival.name,
             },
         ) as span:
-            self._remember(arrival.cause, span.get_span_context())
+            root = not trace.get_current_span(parent).get_span_context().is_valid
+            self._remember(arrival.cause, Known(span.get_span_context(), root))
             yield
 
     def folded(self, step: Step) -> None:
@@ -74,10 +86,12 @@ class Tracing:
             return
         made = trace.get_current_span(_parent(step.stored.headers)).get_span_context()
         if made.is_valid:
-            self._remember(step.commit.id, made)
+            self._remember(step.commit.id, Known(made))
             for entry in step.commit.entries:
                 if entry.cause is not None:
-                    self._remember(entry.cause, made)
+                    self._remember(entry.cause, Known(made))
+            for job in _jobs_of(step.commit.entries):
+                self._follow(job, made)
 
     def sending(self, sealed: Sealed) -> Headers:
         """A commit is about to be sent; the headers that carry its span."""
@@ -86,12 +100,13 @@ class Tracing:
         commit = sealed.commit
         causes = dict.fromkeys(entry.cause for entry in commit.entries if entry.cause is not None)
         known = [self._causes[cause] for cause in causes if cause in self._causes]
-        only = trace.NonRecordingSpan(known[0]) if len(known) == 1 else None
+        parent = self._parent_of(known, _jobs_of(commit.entries))
+        around = trace.NonRecordingSpan(parent) if parent is not None else trace.INVALID_SPAN
         self._sending = span = self._tracer.start_span(
             f"send {sealed.subject}",
-            context=trace.set_span_in_context(only, Context()) if only is not None else Context(),
+            context=trace.set_span_in_context(around, Context()),
             kind=SpanKind.PRODUCER,
-            links=[Link(cause) for cause in known],
+            links=[Link(cause.span) for cause in known],
             attributes={
                 **_messaging("send", sealed.subject),
                 "messaging.message.id": commit.id,
@@ -99,7 +114,7 @@ class Tracing:
                 "rackwright.compared": sealed.expected is not None,
             },
         )
-        self._remember(commit.id, span.get_span_context())
+        self._remember(commit.id, Known(span.get_span_context()))
         headers: dict[str, str] = {}
         PROPAGATOR.inject(headers, trace.set_span_in_context(span, Context()))
         return headers
@@ -115,8 +130,24 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR, "refused"))
         span.end()
 
-    def _remember(self, message: MessageId, context: SpanContext) -> None:
-        self._causes[message] = context
+    def _parent_of(self, known: list[Known], jobs: set[str]) -> SpanContext | None:
+        only = known[0] if len(known) == 1 else None
+        job = self._jobs.get(next(iter(jobs))) if len(jobs) == 1 else None
+        if job is not None and (only is None or only.root):
+            return job
+        return only.span if only is not None else None
+
+    def _follow(self, job: str, made: SpanContext) -> None:
+        """A recovery is of the fault's trace and not of the job's, which goes on after it."""
+        before = self._jobs.setdefault(job, made)
+        if before.trace_id == made.trace_id:
+            self._jobs[job] = made
+        self._jobs.move_to_end(job)
+        if len(self._jobs) > REMEMBERED:
+            self._jobs.popitem(last=False)
+
+    def _remember(self, message: MessageId, known: Known) -> None:
+        self._causes[message] = known
         self._causes.move_to_end(message)
         if len(self._causes) > REMEMBERED:
             self._causes.popitem(last=False)
@@ -125,6 +156,11 @@ class Tracing:
         """Send what is still to be sent."""
         if self._provider is not None:
             self._provider.shutdown()
+
+
+def _jobs_of(entries: Iterable[Entry]) -> set[str]:
+    """The jobs that entries are about."""
+    return {job for entry in entries if (job := getattr(entry, "job", None)) is not None}
 
 
 def _parent(headers: Mapping[str, str]) -> Context:

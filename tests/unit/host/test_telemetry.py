@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -19,7 +21,9 @@ from rackwright.host.offers import Lost, Won
 from rackwright.host.reading import Arrival
 from rackwright.host.telemetry import Tracing
 from rackwright.wire.entries.cell import LedgerTicked
-from rackwright.wire.ids import CellName, LedgerId, MessageId
+from rackwright.wire.entries.job import JobFinished, JobFinishing
+from rackwright.wire.ids import CellName, JobId, LedgerId, MessageId
+from rackwright.wire.message import Entry
 
 FLEET = Fleet(ledger=LedgerId("one"), seq=7)
 
@@ -57,6 +61,19 @@ def handle(tracing: Tracing, *causes: str) -> None:
     for cause in causes:
         with tracing.handling(arrival(cause), "wishes"):
             pass
+
+
+def tell(tracing: Tracing, kind: type[Entry], cause: str, seq: int) -> str:
+    """Send a commit of one entry of the job `j` and fold it; its id."""
+    more: dict[str, Any] = {} if kind is LedgerTicked else {"job": JobId("j")}
+    offer = Offer(entries=(kind(cause=MessageId(cause), **more),), compare=False)
+    made = Author(CellName("lab"), "placer", 0).seal(FLEET, offer, float(seq))
+    made = replace(made, commit=replace(made.commit, id=MessageId(f"c{seq}")))
+    headers = tracing.sending(made)
+    tracing.settled(Won(sealed=made, seq=seq, sent_mono=0.0))
+    stored = Stored(seq=seq, subject=made.subject, at=0.0, headers=headers, data=made.data)
+    tracing.folded(Step(stored=stored, commit=made.commit, folding=Folding(fleet=FLEET)))
+    return made.commit.id
 
 
 def trace_of(span: ReadableSpan) -> int:
@@ -119,6 +136,31 @@ def test_a_fault_is_followed_through_the_commits_of_others(
     assert swap.parent is not None
     assert sent.context is not None
     assert swap.parent.span_id == sent.context.span_id
+
+
+def test_a_job_keeps_its_trace_when_a_node_that_traces_nothing_is_the_cause(
+    tracing: Tracing, spans: InMemorySpanExporter
+) -> None:
+    handle(tracing, "wish", "status", "fault")
+    ends = [tell(tracing, JobFinishing, "wish", 8), tell(tracing, JobFinished, "status", 9)]
+    wished, told, fault, first, last = spans.get_finished_spans()
+    assert [trace_of(span) for span in (first, last)] == [trace_of(wished)] * 2
+    assert [link.context.trace_id for link in last.links] == [trace_of(told)]
+    assert len({trace_of(wished), trace_of(told), trace_of(fault)}) == 3
+    assert len(ends) == 2
+
+
+def test_a_recovery_is_of_the_faults_trace_and_the_job_goes_on_in_its_own(
+    tracing: Tracing, spans: InMemorySpanExporter
+) -> None:
+    handle(tracing, "wish", "fault", "status")
+    tell(tracing, JobFinishing, "wish", 8)
+    unfit = tell(tracing, LedgerTicked, "fault", 9)
+    tell(tracing, JobFinishing, unfit, 10)
+    tell(tracing, JobFinished, "status", 11)
+    wished, fault, _, queued, _, swapped, finished = spans.get_finished_spans()
+    assert trace_of(swapped) == trace_of(fault)
+    assert trace_of(queued) == trace_of(finished) == trace_of(wished)
 
 
 def test_without_an_exporter_nothing_is_added() -> None:
