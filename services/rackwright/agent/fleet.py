@@ -209,10 +209,9 @@ class AgentProcess:
     def _on_value(self, value: RackAssignments) -> None:
         for node in self._by_rack.get(value.rack, ()):
             node.assigned(value)
-        spoken = {
-            worker.partition("/")[0] for node in self.nodes.values() for worker in node.named()
-        }
-        self._jobs.keep(spoken)
+        if not self._jobs.every:
+            nodes = self.nodes.values()
+            self._jobs.keep(worker.partition("/")[0] for node in nodes for worker in node.named())
 
     def _on_echo(self, echo: Echo) -> None:
         if echo.heartbeat_s > 0:

@@ -32,14 +32,14 @@ class Jobs:
     def __init__(self, bus: Bus, on_job: Callable[[JobValue], None], *, every: bool) -> None:
         self._bus = bus
         self._on_job = on_job
-        self._every = every
+        self.every = every
         self._values: dict[JobId, JobValue] = {}
         self._tasks: dict[JobId, asyncio.Task[None]] = {}
 
     def value(self, job: str) -> JobValue | None:
         """What is known; the first question about a job starts the listening."""
         name = JobId(job)
-        if not self._every and name not in self._tasks:
+        if not self.every and name not in self._tasks:
             loop = asyncio.get_running_loop()
             self._tasks[name] = loop.create_task(self._follow(name))
         return self._values.get(name)
@@ -53,7 +53,7 @@ class Jobs:
 
     async def run(self) -> None:
         """Listen to all jobs, where this process hosts many nodes."""
-        if self._every:
+        if self.every:
             await self._follow(JobId(">"))
 
     async def close(self) -> None:

@@ -66,7 +66,8 @@ class Stops:
             self._workers.signal(line.worker, signal_number(job.spec.notice_signal))
         if self._save is not None:
             self._save(line.worker)
-            self._end(line.worker)
+            if line.worker in self._notices:  # else it has told that it saved, and was ended
+                self._end(line.worker)
 
     def saved(self, worker: WorkerId, at: float | None) -> None:
         """The worker saved at `at` (Unix time): if it is on notice since before, it may go."""
