@@ -67,7 +67,7 @@ class Hearing:
         self._box = box
         self._crew = crew
         self.status = LastValues(name="status", wake=wake)
-        self.signals = Arrivals(name="signals", wake=wake)
+        self.signals = Arrivals(name="signal", wake=wake)
         self.wishes = Arrivals(name="wishes", wake=wake)
         self.beats = Arrivals(name="heartbeats", wake=wake, limit=65_536, quantum=256)
         self.heartbeats = Heartbeats(bus, self.beats, crew, metrics)
