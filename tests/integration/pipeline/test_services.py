@@ -1,0 +1,72 @@
+"""Services killed in mid-work: nothing is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from rackwright.cli.stack import SERVICES
+from rackwright.core.jobs import JobState
+from rackwright.wire.codec import to_json
+from rackwright.wire.entries.slice import SliceSwapped
+from rackwright.wire.ids import JobId
+from rackwright.wire.wishes import Cancel, Submit, Wish
+from tests.support.live import Live
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
+
+
+async def publish(live: Live, wish: Wish) -> None:
+    """Wish, and do not wait: whoever answers may be down."""
+    subject = live.cell.subjects.wish(live.cell.user, wish.TYPE)
+    await live.cell.bus.wishes.publish(subject, to_json(wish))
+
+
+async def burst(live: Live, tag: str, count: int) -> list[str]:
+    """Short jobs, published and not waited for."""
+    names = [f"{tag}-{turn}" for turn in range(count)]
+    for name in names:
+        spec = live.spec(name, None, gpus=1, env={"LIVE_EXIT": "0"})
+        await publish(live, Submit(job=spec.name, spec=spec))
+    return names
+
+
+async def all_finish_once(live: Live, names: list[str]) -> None:
+    """Each of them ends well and had one process."""
+    ends = {name: (await live.ended(name)).state for name in names}
+    assert {name: state for name, state in ends.items() if state is not JobState.FINISHED} == {}
+    assert {name: live.starts(name, 0) for name in names} == {name: [(1, 0)] for name in names}
+
+
+async def test_each_service_killed_in_mid_work(live: Live) -> None:
+    await live.start(live.spec("stays", 4))
+    before = live.identities("stays")
+    for service in SERVICES:
+        kept = live.stack.kept[f"{service}-0"]
+        names = await burst(live, f"{service}-up", 2)
+        kept.kill(signal.SIGKILL)
+        names += await burst(live, f"{service}-down", 2)
+        await kept.running()
+        await all_finish_once(live, names)
+    assert live.identities("stays") == before
+    assert live.job("stays").membership == 1
+
+
+async def test_a_fault_while_all_who_would_answer_it_are_down(live: Live) -> None:
+    job = await live.start(live.spec("hurt", 4))
+    before = live.identities("hurt")
+    lost = job.worker(1)
+    del before[lost]
+    node = live.nodes_of("hurt")[1]
+    since = live.now()
+    for service in ("health-monitor", "spare-manager", "dispatcher", "placer"):
+        live.stack.kept[f"{service}-0"].kill(signal.SIGKILL)
+    await live.xid(node)
+    await publish(live, Cancel(job=JobId("gone-before")))
+    await live.entry(SliceSwapped, since)
+    after = await live.running("hurt")
+    now = live.identities("hurt")
+    assert {w: p for w, p in now.items() if w != after.worker(1)} == before
+    assert node not in live.nodes_of("hurt")
+    assert (await live.ended("gone-before")).state is JobState.CANCELLED
