@@ -5,6 +5,7 @@ import logging
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -110,6 +111,9 @@ async def _run(
     root: Path, workload: Workload, speed: float, seed: int
 ) -> tuple[Story, Audit, float]:
     racks = read_topology(CELL.encode(), name=CELL)
+    running = asyncio.current_task()
+    if running is not None:  # so that no process of the cell is left behind
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     async with cell(stack_options(root, racks, speed)) as (stack, user, watched):
         click.echo(f"{len(stack.kept)} processes and nats-server, {GPUS // 4} nodes: ready")
         drive = Drive(
