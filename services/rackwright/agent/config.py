@@ -121,6 +121,7 @@ def _this_node(more: dict[str, Any], state_dir: Path) -> NodeConfig:
         root=state_dir / "nodes" / name,
         kernel_log=more["kernel_log"] or (KMSG if KMSG.exists() else None),
         gpu_pci=tuple(gpu.pci for gpu in reading.gpus) if reading is not None else (),
+        driver=reading is not None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from rackwright.agent.backend import Backend
+from rackwright.agent.gpus import Finding, GpuWatch
 from rackwright.agent.inotify import Inotify
 from rackwright.agent.kernel_log import LogFile
 from rackwright.agent.kernel_ring import KernelRing, open_ring
@@ -23,7 +24,7 @@ from rackwright.agent.outbox import Outbox
 from rackwright.agent.pretend import Checkpoints, Pretence, PretendedWorkers
 from rackwright.agent.processes import boot_id
 from rackwright.agent.progress import ProgressReader
-from rackwright.agent.said import Who, xid_fault
+from rackwright.agent.said import Who, gpu_fault, xid_fault
 from rackwright.agent.workers import WorkerStore
 from rackwright.bus.ports import Bus
 from rackwright.wire.codec import encode
@@ -44,7 +45,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """One node to host. `root` is its directory; `kernel_log` a file, /dev/kmsg, or None."""
+    """One node to host. `root` is its directory; `kernel_log` a file, /dev/kmsg, or None.
+
+    `driver`: its GPUs are real, and the NVIDIA driver is asked about them.
+    """
 
     node: NodeId
     rack: RackId
@@ -52,6 +56,7 @@ class NodeConfig:
     root: Path
     kernel_log: Path | None = None
     gpu_pci: tuple[str, ...] = ()
+    driver: bool = False
 
 
 class AgentProcess:
@@ -76,6 +81,7 @@ class AgentProcess:
         self._inotify = Inotify()
         self._launcher = None if pretend else Launcher()
         self._logs: list[LogFile | KernelRing] = []
+        self._gpu_watches: list[GpuWatch] = []
         self._heartbeat_s = FIRST_HEARTBEAT_S
         self._counter = 0
         self.nodes: dict[NodeId, NodeAgent] = {}
@@ -98,6 +104,8 @@ class AgentProcess:
                 tasks.create_task(racks.run())
                 tasks.create_task(self._beat())
                 tasks.create_task(self._remind())
+                for watch in self._gpu_watches:
+                    tasks.create_task(watch.run())
                 ready()
         finally:
             for one in self._logs:
@@ -138,6 +146,8 @@ class AgentProcess:
         else:
             self._add_real(node, config)
         self._follow_log(node, config)
+        if config.driver:
+            self._watch_gpus(node, config)
 
     def _add_real(self, node: NodeAgent, config: NodeConfig) -> None:
         config.root.mkdir(parents=True, exist_ok=True)
@@ -178,6 +188,12 @@ class AgentProcess:
         else:
             config.kernel_log.parent.mkdir(parents=True, exist_ok=True)
             self._logs.append(LogFile(config.kernel_log, position, self._inotify, on_xid))
+
+    def _watch_gpus(self, node: NodeAgent, config: NodeConfig) -> None:
+        def tell(finding: Finding) -> None:
+            self._tell(gpu_fault(node.who, finding, time.time()))
+
+        self._gpu_watches.append(GpuWatch(config.hardware.gpus, tell))
 
     def _envelope(self, who: Who, body: Body) -> bytes:
         self._counter += 1

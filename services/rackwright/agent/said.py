@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rackwright.agent.gpus import Finding
 from rackwright.agent.limits import XidSignal
 from rackwright.agent.progress import Progress
 from rackwright.agent.records import WorkerRecord
@@ -56,6 +57,20 @@ def xid_fault(who: Who, signal: XidSignal, gpus: Mapping[str, int], now: float) 
         words=line.words,
         count=signal.count,
         line=line.line[:512],
+        observed_at=now,
+    )
+
+
+def gpu_fault(who: Who, finding: Finding, now: float) -> Fault:
+    """What the driver says of a GPU, as a fault of this node."""
+    return Fault(
+        node=who.node,
+        rack=who.rack,
+        session=who.session,
+        kind=finding.kind,
+        gpu=finding.gpu,
+        value=finding.value,
+        line=finding.text[:512],
         observed_at=now,
     )
 
