@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,6 @@ from typing import Any, TypeVar
 import pytest
 
 from rackwright.agent.processes import start_time
-from rackwright.agent.records import DIRECTORY_VARIABLE
 from rackwright.bus.jetstream import JetStreamBus
 from rackwright.cli.asking import Answer, Cell, reach
 from rackwright.cli.credentials import ADMIN
@@ -39,12 +37,13 @@ from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Policy
 from rackwright.wire.wishes import Cancel, Repaired, Submit, Uncordon, Wish
+from tests.support.world import WITHIN_S, WORKER, appears, gone, kill_below
 
 E = TypeVar("E", bound=Entry)
 Identity = tuple[int, int]
 """A process for good: its pid and when it started."""
 
-LEASE_S = 8.0  # other work on a slow machine must not cost a lease
+LEASE_S = 10.0  # other work on a slow machine must not cost a lease
 POLICY = Policy(
     slice_nodes=4,
     spares_large=2,
@@ -63,7 +62,7 @@ POLICY = Policy(
     retry_backoff_s=0.1,
     recovery_notice_s=0.0,
     defrag_delay_s=0.3,
-    defrag_notice_s=6.0,
+    defrag_notice_s=10.0,
     defrag_drain_s=0.5,
     defrag_min_runtime_s=0.0,
     defrag_cooldown_s=0.0,
@@ -73,37 +72,6 @@ POLICY = Policy(
 )
 FALLEN = "79, pid=4711, name=python, GPU has fallen off the bus."
 OWNERS = ("ann", "bob")
-WITHIN_S = 30.0  # what has not happened by then does not happen
-
-# Locks its rank and its GPUs for as long as any process of it lives, notes its start and its
-# environment, saves when told to, and ends when a word comes through its FIFO.
-WORKER = r"""
-me="$LIVE_HOME/$RACKWRIGHT_JOB.$RACKWRIGHT_RANK"
-exec 9>"$me.lock"
-flock -n 9 || echo "rank $RACKWRIGHT_WORKER" >> "$LIVE_HOME/twice"
-for gpu in ${RACKWRIGHT_GPUS//,/ }; do
-  exec {lock}>"$LIVE_HOME/gpu.$RACKWRIGHT_NODE.$gpu"
-  flock -n "$lock" || echo "gpu $gpu of $RACKWRIGHT_NODE: $RACKWRIGHT_WORKER" >> "$LIVE_HOME/twice"
-done
-n=0; [ -f "$me.saved" ] && n=$(< "$me.saved")
-save() {
-  echo "$n" > "$me.new" && mv "$me.new" "$me.saved" && : > "$RACKWRIGHT_CHECKPOINT_FILE"
-}
-trap save USR1
-trap 'echo "told of membership" >> "$me.told"' USR2
-env -0 > "$me.$RACKWRIGHT_INCARNATION.env"
-mkfifo "$me.$RACKWRIGHT_INCARNATION.words"
-exec 8<>"$me.$RACKWRIGHT_INCARNATION.words"
-echo "$RACKWRIGHT_INCARNATION $n" >> "$me.starts"
-echo "rank $RACKWRIGHT_RANK of $RACKWRIGHT_JOB is here"
-[ -n "$LIVE_EXIT" ] && exit "$LIVE_EXIT"
-while :; do
-  word=
-  read -r -t 0.25 -u 8 word code
-  n=$((n + 1))
-  [ "$word" = exit ] && exit "$code"
-done
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,8 +310,6 @@ class Live:
 
     async def tidy_up(self) -> None:
         """Cancel every job, repair every node, and wait until nothing of it is left."""
-        for kept in self.stack.kept.values():
-            kept.release()
         for name in sorted(self.fleet.jobs):
             await self.wish(Cancel(job=name))
         await self.until(lambda fleet: not fleet.jobs and not fleet.plans, "jobs to end")
@@ -375,66 +341,6 @@ def _heard_of_all(fleet: Fleet) -> bool:
 def _whole(fleet: Fleet) -> bool:
     free = all(rack.usable.bit_count() == len(rack.nodes) for rack in fleet.racks.values())
     return free and all(node.fitness is Fitness.FULL for node in _nodes(fleet))
-
-
-async def appears(there: Callable[[], bool], within_s: float = WITHIN_S) -> None:
-    """Wait for something that only the file system knows: it is looked at often."""
-    async with asyncio.timeout(within_s):
-        while not there():  # noqa: ASYNC110 - a file that a worker writes has no event of ours
-            await asyncio.sleep(0.02)
-
-
-def processes_below(directory: Path) -> dict[int, str]:
-    """Living processes that belong to a worker, or work for something, below this directory."""
-    mark = f"{DIRECTORY_VARIABLE}={directory}".encode()
-    found: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            words = (entry / "cmdline").read_bytes()
-            marked = mark in (entry / "environ").read_bytes()
-        except OSError:  # it has ended meanwhile, or is another user's
-            continue
-        if words and (marked or bytes(directory) in words):
-            found[int(entry.name)] = words.replace(b"\0", b" ").decode(errors="replace")
-    return found
-
-
-async def gone(directory: Path, within_s: float = 20.0) -> None:
-    """Wait until no process works below this directory any more. Raises TimeoutError."""
-    async with asyncio.timeout(within_s):
-        for pid in processes_below(directory):
-            await process_ends(pid)
-
-
-async def process_ends(pid: int) -> None:
-    """Wait until a process that need not be our child has ended."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    loop.add_reader(fd, over.set)
-    try:
-        await over.wait()
-    finally:
-        loop.remove_reader(fd)
-        os.close(fd)
-
-
-def kill_below(directory: Path, besides: Iterable[int] = ()) -> dict[int, str]:
-    """Kill what is left below a directory of ours; what that was."""
-    left = {
-        pid: words for pid, words in processes_below(directory).items() if pid not in set(besides)
-    }
-    for pid in left:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    return left
 
 
 @asynccontextmanager

@@ -24,6 +24,8 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Live
 async def live(shared: Live) -> AsyncIterator[Live]:
     """The cell, whole and empty; after the test the ledger and the world are audited."""
     yield shared
+    for kept in shared.stack.kept.values():
+        kept.release()
     await shared.tidy_up()
     assert shared.twice() == []
     assert await shared.audit() == []

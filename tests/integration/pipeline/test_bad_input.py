@@ -26,7 +26,8 @@ from rackwright.wire.nodes import RackSpec
 from rackwright.wire.signals import Heartbeat, WorkerState, WorkerStatus
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.wishes import Cancel, DefineRacks
-from tests.support.live import WITHIN_S, Live
+from tests.support.live import Live
+from tests.support.world import WITHIN_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 SUBMIT = "rackwright.main.wish.ann.submit"

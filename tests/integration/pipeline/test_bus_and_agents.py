@@ -16,7 +16,8 @@ from rackwright.wire.entries.node import NodeFailed, NodeJoined, NodeSuspected
 from rackwright.wire.entries.slice import SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId
 from tests.integration.pipeline.conftest import SOLO
-from tests.support.live import WITHIN_S, Live, appears, process_ends
+from tests.support.live import Live
+from tests.support.world import WITHIN_S, appears, process_ends
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 

@@ -12,7 +12,8 @@ from rackwright.wire.entries.slice import DefragFinished, DefragPlanned, DefragW
 from rackwright.wire.ids import JobId, RackId
 from rackwright.wire.jobs import Checkpoint, JobClass
 from rackwright.wire.wishes import Cancel
-from tests.support.live import Live, appears
+from tests.support.live import Live
+from tests.support.world import appears
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 

@@ -17,7 +17,8 @@ from rackwright.wire.ids import JobId, NodeId, WorkerId
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.wishes import Cordon, Drain, Swap, Uncordon
-from tests.support.live import Identity, Live, appears
+from tests.support.live import Identity, Live
+from tests.support.world import appears
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 

@@ -25,7 +25,8 @@ from rackwright.wire.entries.slice import SliceRestarted
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import Group
 from rackwright.wire.wishes import Cancel
-from tests.support.live import WORKER, Live, appears
+from tests.support.live import Live
+from tests.support.world import WORKER, appears
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 
@@ -37,6 +38,7 @@ def log_of(live: Live, node: str, worker: str) -> Path:
 
 
 async def test_one_json_message_of_any_client(live: Live) -> None:
+    since = live.now()
     spec = {"name": "hello", "nodes": 8, "run": WORKER, "env": {"LIVE_HOME": str(live.home)}}
     password = live.stack.credentials.password("ann")
     bus = await nats.connect(live.stack.server.url, user="ann", password=password)
@@ -46,7 +48,7 @@ async def test_one_json_message_of_any_client(live: Live) -> None:
 
     job = await live.running("hello-1")
     assert (job.owner, job.ranks, [part.size for part in job.slices]) == ("ann", 8, [4, 4])
-    [queued] = live.entries(JobQueued)
+    [queued] = live.entries(JobQueued, since)
     assert (queued.wish, queued.job) == (ack.seq, "hello-1")
 
     nodes = [node for index in (0, 1) for node in live.nodes_of("hello-1", index)]
@@ -197,6 +199,16 @@ async def test_cancelled_while_running(live: Live) -> None:
     await live.wish(Cancel(job=JobId("runs")))
     assert (await live.ended("runs")).state is JobState.CANCELLED
     await live.board.until(lambda board: not board.pids("runs"))
+
+
+async def test_cancelled_while_finishing(live: Live) -> None:
+    since = live.now()
+    await live.start(live.spec("nearly", 2))
+    live.tell("nearly", "exit 0", 0)
+    await live.entry(JobFinishing, since)
+    await live.wish(Cancel(job=JobId("nearly")))
+    assert (await live.ended("nearly")).state is JobState.CANCELLED
+    await live.board.until(lambda board: not board.pids("nearly"))
 
 
 async def test_a_cancel_that_comes_before_its_submit(live: Live) -> None:

@@ -9,11 +9,13 @@ import pytest
 from rackwright.cli.stack import SERVICES
 from rackwright.core.jobs import JobState
 from rackwright.wire.codec import to_json
+from rackwright.wire.entries.node import NodeUnfit
 from rackwright.wire.entries.slice import SliceSwapped
 from rackwright.wire.ids import JobId
 from rackwright.wire.wishes import Cancel, Submit, Wish
 from tests.support.live import Live
 
+ANSWERING = ("spare-manager", "dispatcher", "placer")
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 
 
@@ -40,8 +42,8 @@ async def all_finish_once(live: Live, names: list[str]) -> None:
 
 
 async def test_each_service_killed_in_mid_work(live: Live) -> None:
-    await live.start(live.spec("stays", 4))
-    before = live.identities("stays")
+    await live.start(live.spec("rides", 4))
+    before = live.identities("rides")
     for service in SERVICES:
         kept = live.stack.kept[f"{service}-0"]
         names = await burst(live, f"{service}-up", 2)
@@ -49,8 +51,8 @@ async def test_each_service_killed_in_mid_work(live: Live) -> None:
         names += await burst(live, f"{service}-down", 2)
         await kept.running()
         await all_finish_once(live, names)
-    assert live.identities("stays") == before
-    assert live.job("stays").membership == 1
+    assert live.identities("rides") == before
+    assert live.job("rides").membership == 1
 
 
 async def test_a_fault_while_all_who_would_answer_it_are_down(live: Live) -> None:
@@ -60,10 +62,16 @@ async def test_a_fault_while_all_who_would_answer_it_are_down(live: Live) -> Non
     del before[lost]
     node = live.nodes_of("hurt")[1]
     since = live.now()
-    for service in ("health-monitor", "spare-manager", "dispatcher", "placer"):
-        live.stack.kept[f"{service}-0"].kill(signal.SIGKILL)
+    others = [live.stack.kept[f"{service}-0"] for service in ANSWERING]
+    for kept in others:
+        kept.hold()
+        kept.kill(signal.SIGKILL)
+    live.stack.kept["health-monitor-0"].kill(signal.SIGKILL)
     await live.xid(node)
     await publish(live, Cancel(job=JobId("gone-before")))
+    await live.entry(NodeUnfit, since)
+    for kept in others:
+        kept.release()
     await live.entry(SliceSwapped, since)
     after = await live.running("hurt")
     now = live.identities("hurt")

@@ -11,7 +11,8 @@ import pytest
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId
 from rackwright.wire.wishes import Submit
-from tests.support.live import Live, appears
+from tests.support.live import Live
+from tests.support.world import appears
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
