@@ -154,9 +154,9 @@ class Drive:
         async with asyncio.TaskGroup() as repairs:
             for at in troubles.burst_times(end_s, BURSTS, self.seed):
                 await self.until(at)
-                await self.watched.until(troubles.can_burst, FOREVER_S)
-                job, part = troubles.burst_target(self.watched.fleet)
-                count = self.watched.fleet.racks[part.rack].usable.bit_count() + 1
+                fleet = await self.watched.until(troubles.can_burst, FOREVER_S)
+                job, part = troubles.burst_target(fleet)
+                count = fleet.racks[part.rack].usable.bit_count() + 1
                 self.log.append((self.trace_s, f"{count} nodes of {job.id} slice {part.index}"))
                 for turn in range(count):
                     node = self._victim(job.id, part.index, turn)
