@@ -111,7 +111,7 @@ async def test_a_service_decides_only_its_own(
     assert bus.link.denied == 1
 
 
-async def test_no_service_changes_a_stream_and_only_the_dispatcher_purges_the_ledger(site: Site) -> None:
+async def test_no_service_changes_a_stream_and_only_one_purges_the_ledger(site: Site) -> None:
     admin = await site.bus("admin")
     await admin.ledger.append(f"{ROOT}.ledger.ledger.created", b"x", expected=0)
     for role in (Role.PLACER, Role.HEALTH_MONITOR, Role.SPARE_MANAGER, Role.GATEWAY):

@@ -31,10 +31,13 @@ async def test_a_swallowed_cancellation_comes_out_of_the_block() -> None:
 
 
 async def test_a_swallowed_timeout_is_a_timeout() -> None:
-    with pytest.raises(TimeoutError):
+    async def late() -> None:
         async with asyncio.timeout(0.01):
             with heeding_cancellation():
                 await swallow(asyncio.Event())
+
+    with pytest.raises(TimeoutError):
+        await late()
 
 
 async def test_cleaning_up_after_a_cancellation_goes_on() -> None:
