@@ -219,7 +219,10 @@ class EmbeddedServer:
             for path in (self._dir / "boot.log", self.log_path)
             if path.exists()
         ]
-        return "\n".join(texts)[-2000:].strip()
+        lines = "\n".join(texts)[-8000:].strip().splitlines()
+        # What ended it is marked; the rest is a banner and the addresses it had in mind.
+        fatal = [line for line in lines if "[FTL]" in line or "[ERR]" in line]
+        return "\n".join(fatal or lines[-20:])
 
     def _config(self) -> dict[str, object]:
         o = self.options

@@ -12,6 +12,7 @@ from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import show, wish
 from rackwright.core.jobs import JobState
 from rackwright.gateway.views import JobAnswer, JobsAnswer
+from rackwright.wire.entries.job import JobCancelled
 from rackwright.wire.ids import JobId, check_name
 from rackwright.wire.wishes import Cancel, Resume, Swap
 
@@ -102,7 +103,10 @@ async def _watch(where: Where, name: JobId) -> None:
 
 
 def _cancelled(answer: Answer) -> str:
-    return f"{getattr(answer.entry, 'job', 'it')} is cancelled"
+    entry = answer.entry
+    if isinstance(entry, JobCancelled) and entry.reason.code == "cancelled-ahead":
+        return f"no job {entry.job} is known; a later submit of that id will be refused"
+    return f"{getattr(entry, 'job', 'it')} is cancelled"
 
 
 @click.command()

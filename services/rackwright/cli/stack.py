@@ -88,6 +88,8 @@ class Stack:
     async def start(self) -> None:
         """Start all of it, in order; what is there already is kept."""
         self.options.state_dir.mkdir(parents=True, exist_ok=True)
+        if self.options.http_port:
+            _check_free(self.options.http_port)
         await self.server.start()
         admin = await self.connect(ADMIN)
         try:
@@ -260,6 +262,23 @@ def _all_joined(fleet: Fleet) -> bool:
     if not fleet.racks:
         return False
     return all(node.session for rack in fleet.racks.values() for node in rack.nodes)
+
+
+class PortTaken(OSError):
+    """Somebody else listens on a port that was asked for."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is taken: give another --http-port, or 0 for any free one")
+        self.port = port
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise PortTaken(port) from error
 
 
 def _free_port() -> int:

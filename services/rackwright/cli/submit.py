@@ -14,6 +14,7 @@ from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ask, tell, wished_for
 from rackwright.core.reasons import sentence
 from rackwright.gateway.views import JobAnswer
+from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.wishes import Submit
@@ -102,7 +103,8 @@ async def _wish(cell: Cell, name: JobId, spec: JobSpec, patience: float, as_json
         if state is None:
             raise
         click.echo(f"warning: submitted before as the same job, which is {state}", err=True)
-        click.echo(name)
+        known = {"job": name, "state": state, "submitted_before": True}
+        click.echo(to_json(known).decode() if as_json else name)
         return
     _warn(answer)
     tell(answer, lambda _: str(name), as_json=as_json)

@@ -175,6 +175,12 @@ async def _main(options: StackOptions) -> None:
     finally:
         _say("stopping")
         await stack.stop()
+        lease = options.policy.fence_after_s
+        click.echo(
+            f"stopped; workers go on for at most {lease:g} s: start again within that time "
+            "and they are found alive",
+            err=True,
+        )
 
 
 def _log_to(options: StackOptions) -> None:

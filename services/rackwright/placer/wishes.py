@@ -239,7 +239,8 @@ def _cancel(fleet: Fleet, wished: Wished, wish: Cancel) -> list[Entry]:
     stone = fleet.tombstones.get(wish.job)
     if stone is not None:
         return [refused(wished, "already-ended", state=stone.state.value)]
-    reason = Reason(code="cancelled", numbers={"why": wish.why} if wish.why else {})
+    code = "cancelled" if wish.job in fleet.jobs else "cancelled-ahead"
+    reason = Reason(code=code, numbers={"why": wish.why} if wish.why else {})
     return [
         JobCancelled(job=wish.job, by=wished.owner, reason=reason, wish=wished.seq, cause=wished.id)
     ]

@@ -32,10 +32,22 @@ def admit(fleet: Fleet, spec: JobSpec) -> Admitted | Reason:
     made = cut(spec, fleet.policy, fleet.topology)
     if isinstance(made, Reason):
         return made
-    problem = _min_slices(spec, made) or _never(fleet, spec, made)
+    problem = _min_slices(spec, made) or _model(fleet, spec) or _never(fleet, spec, made)
     if problem is not None:
         return problem
     return Admitted(spec=_filled(spec, fleet.policy), warnings=(*made.warnings, *_hints(spec)))
+
+
+def _model(fleet: Fleet, spec: JobSpec) -> Reason | None:
+    """A GPU model that no node has, as far as every rack says which it has."""
+    wanted = spec.labels.get("gpu_model")
+    kinds = {shape.kind for shape in fleet.index.by_shape}
+    if wanted is None or not kinds or "" in kinds:
+        return None
+    models = sorted({kind.partition("|")[0] for kind in kinds})
+    if wanted in models:
+        return None
+    return wrong("labels", wanted, "no node of this cell has that GPU model", " or ".join(models))
 
 
 def _size(spec: JobSpec, policy: Policy) -> Reason | None:

@@ -23,6 +23,7 @@ from rackwright.host.auditing import audit_ledger
 from rackwright.host.clock import boottime
 from rackwright.host.files.topologyfile import read_topology
 from rackwright.wire.policy import Policy
+from rackwright.wire.wishes import Cancel
 
 POLICY = Policy(
     heartbeat_s=0.5,
@@ -107,17 +108,32 @@ async def play(console: Console, *, keep: bool, letters: str) -> int:
                 if letter in letters:
                     await act(scene)
             await _verify(scene)
+            await _end_work(scene)
     except TimeoutError:
         tell.claim("everything happened in time", False)
     finally:
-        if keep or tell.failed:
+        if keep or tell.failed or not _removed(root):
             console.print(f"  state and logs are kept in {root}")
-        else:
-            shutil.rmtree(root)
     held = len(tell.claims) - len(tell.failed)
     console.print()
     console.print(f"[bold]{held} of {len(tell.claims)} claims held[/bold]")
     return len(tell.failed)
+
+
+async def _end_work(scene: Scene) -> None:
+    """Cancel what runs and wait until its processes are gone: nothing outlives the demo."""
+    for name in sorted(scene.watched.fleet.jobs):
+        await scene.cell.wish(Cancel(job=name))
+    await scene.board.until(lambda board: not board.running())
+
+
+def _removed(root: Path) -> bool:
+    """Clean up; False if something is still written there, which is no failure of the demo."""
+    try:
+        shutil.rmtree(root)
+    except OSError:
+        return False
+    return True
 
 
 async def _verify(scene: Scene) -> None:

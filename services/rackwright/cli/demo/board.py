@@ -40,6 +40,11 @@ class Board:
             and one.pid is not None
         }
 
+    def running(self) -> int:
+        """How many workers have processes."""
+        live = (WorkerState.RUNNING, WorkerState.PREPARED)
+        return sum(one.state in live for status in self.nodes.values() for one in status.workers)
+
     async def until(self, holds: Holds, within_s: float = 60.0) -> None:
         """Wait until the nodes say so. Raises TimeoutError."""
         if holds(self):

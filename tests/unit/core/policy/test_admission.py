@@ -10,7 +10,7 @@ from rackwright.wire.ids import JobId, QueueName
 from rackwright.wire.jobs import Checkpoint, CheckpointPlace, Group, JobClass, JobSpec, TopologyNeed
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
-from tests.support.fleets import cell
+from tests.support.fleets import cell, rack_spec
 
 HOUR = 3600.0
 
@@ -156,3 +156,23 @@ def test_hints(fleet: Fleet) -> None:
         for fields in ({}, {"checkpoint": Checkpoint(interval_s=600.0)}, {"checkpoint": local})
     ]
     assert codes == [["checkpoint.none"], [], ["checkpoint.local"]]
+
+
+def test_a_gpu_model_that_no_node_has_is_refused_at_submit() -> None:
+    made = cell(2)
+    refused = admit(made.fleet, JobSpec(name=JobId("a"), nodes=1, labels={"gpu_model": "h100"}))
+    assert isinstance(refused, Reason)
+    assert (refused.code, refused.numbers["is"], refused.numbers["ask"]) == (
+        "spec.labels",
+        "h100",
+        "gb200",
+    )
+    fits = admit(made.fleet, JobSpec(name=JobId("a"), nodes=1, labels={"gpu_model": "gb200"}))
+    assert isinstance(fits, Admitted)
+
+
+def test_a_cell_that_does_not_know_all_its_models_refuses_none() -> None:
+    made = cell(1)
+    made.define(rack_spec("r9"), join=False)
+    asked = admit(made.fleet, JobSpec(name=JobId("a"), nodes=1, labels={"gpu_model": "h100"}))
+    assert isinstance(asked, Admitted)
