@@ -213,10 +213,7 @@ def refresh_health(rack: Rack, policy: Policy, now: float) -> Rack:
 
 
 def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
-    """The rack with these changes, and what depends on who sits in it computed anew.
-
-    One copy for all of it: this runs twice in the life of every slice.
-    """
+    """The rack with these changes, and what depends on who sits in it computed anew."""
     tenancies = changes.get("tenancies", rack.tenancies)
     taken = protected = pinned = lent = 0
     parts: dict[int, int] = {}
@@ -231,21 +228,89 @@ def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
             pinned |= tenancy.mask
         if tenancy.lent:
             lent |= tenancy.mask
-    free = ((1 << len(rack.nodes)) - 1) & ~taken
+    return _with_use(
+        rack,
+        policy,
+        free=((1 << len(rack.nodes)) - 1) & ~taken,
+        protected=protected,
+        pinned=pinned,
+        lent=lent,
+        partial=tuple(sorted(parts.items())) if parts else (),
+        **changes,
+    )
+
+
+def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
+    """The rack with one more tenant. Looks at no other: this is in the life of every slice."""
+    mask, partial = tenancy.mask, rack.partial
+    if tenancy.gpus:
+        place = mask.bit_length() - 1
+        parts = dict(partial)
+        parts[place] = parts.get(place, 0) | tenancy.gpus
+        partial = tuple(sorted(parts.items()))
+    return _with_use(
+        rack,
+        policy,
+        tenancies=(*rack.tenancies, tenancy),
+        free=rack.free & ~mask,
+        protected=rack.protected | mask if tenancy.protected else rack.protected,
+        pinned=rack.pinned | mask if tenancy.pinned else rack.pinned,
+        lent=rack.lent | mask if tenancy.lent else rack.lent,
+        partial=partial,
+    )
+
+
+def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
+    """The rack without one slice of a job.
+
+    Its nodes come free as a mask unless another has part of them, as in the middle of an entry that
+    moves several jobs.
+    """
+    mask, rest = 0, []
+    for tenancy in rack.tenancies:
+        if tenancy.job == job and tenancy.slice == index:
+            mask |= tenancy.mask
+        else:
+            rest.append(tenancy)
+    if any(tenancy.mask & mask for tenancy in rest) or rack.partial:
+        return refresh_use(rack, policy, tenancies=tuple(rest))
+    return _with_use(
+        rack,
+        policy,
+        tenancies=tuple(rest),
+        free=rack.free | mask,
+        protected=rack.protected & ~mask,
+        pinned=rack.pinned & ~mask,
+        lent=rack.lent & ~mask,
+        partial=rack.partial,
+    )
+
+
+def _with_use(
+    rack: Rack,
+    policy: Policy,
+    *,
+    free: int,
+    protected: int,
+    pinned: int,
+    lent: int,
+    partial: tuple[tuple[int, int], ...],
+    **changes: Any,
+) -> Rack:
+    """One copy of the rack for all of it, with the shape and the flags that follow."""
     takes = changes.get("takes", rack.takes)
     odd = changes.get("takes_one", rack.takes_one) & ~takes
     shape = RackShape(
         (free & takes).bit_count(),
         (free & changes.get("takes_full", rack.takes_full)).bit_count(),
         spare_target(policy, protected.bit_count()),
-        not tenancies,
+        not changes.get("tenancies", rack.tenancies),
         len(rack.nodes),
         min(2, len(changes.get("demerits", rack.demerits))),
         pinned.bit_count(),
         takes != 0,
         changes.get("kind", rack.kind),
     )
-    partial = tuple(sorted(parts.items())) if parts else ()
     return evolve(
         rack,
         free=free,

@@ -11,7 +11,7 @@ from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Place
 from rackwright.core.index import places
 from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
-from rackwright.core.racks import Leaving, Rack, Tenancy, refresh_use
+from rackwright.core.racks import Leaving, Rack, Tenancy, seated, vacated
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
 from rackwright.wire.nodes import Fitness
@@ -34,27 +34,29 @@ def put_rack(fleet: Fleet, before: Rack | None, after: Rack) -> None:
 
 def put_job(fleet: Fleet, job: Job) -> None:
     """Store a changed job and keep the sets of jobs by what they need in step."""
-    before = fleet.jobs.get(job.id)
-    fleet.jobs = fleet.jobs.set(job.id, job)
-    fleet.touched_jobs.add(job.id)
-    if (before is not None and before.state is JobState.QUEUED) != (job.state is JobState.QUEUED):
-        if job.state is JobState.QUEUED:
-            fleet.queued = fleet.queued.set(job.id, fleet.seq)
-        else:
-            fleet.queued = fleet.queued.delete(job.id)
-    starting = bool(job.slices) and job.started < job.membership
-    if starting != (job.id in fleet.starting):
-        if starting:
-            fleet.starting = fleet.starting.set(job.id, fleet.seq)
-        else:
-            fleet.starting = fleet.starting.delete(job.id)
-    _note_wounds(fleet, job)
+    name = job.id
+    before = fleet.jobs.get(name)
+    fleet.jobs = fleet.jobs.set(name, job)
+    fleet.touched_jobs.add(name)
+    queued = job.state is JobState.QUEUED
+    if queued != (before is not None and before.state is JobState.QUEUED):
+        fleet.queued = fleet.queued.set(name, fleet.seq) if queued else fleet.queued.delete(name)
+    starting = is_starting(job)
+    if starting != (before is not None and is_starting(before)):
+        sets = fleet.starting
+        fleet.starting = sets.set(name, fleet.seq) if starting else sets.delete(name)
+    if job.wounds:
+        _note_wounds(fleet, job)
+    elif before is not None and before.wounds:
+        forget_wounds(fleet, name)
+
+
+def is_starting(job: Job) -> bool:
+    """Has it nodes on which not all of its ranks have been up yet?"""
+    return job.started < job.membership and bool(job.slices)
 
 
 def _note_wounds(fleet: Fleet, job: Job) -> None:
-    if not job.wounds:
-        forget_wounds(fleet, job.id)
-        return
     if job.id not in fleet.wounded:
         fleet.wounded = fleet.wounded.set(job.id, job.wounds[0].at)
     bad = [wound.at for wound in job.wounds if wound.kind == "node"]
@@ -173,15 +175,13 @@ def take(fleet: Fleet, job: Job, part: Slice) -> None:
         pinned=job.pinned,
         lent=part.lent,
     )
-    tenancies = (*rack.tenancies, tenancy)
-    put_rack(fleet, rack, refresh_use(rack, fleet.policy, tenancies=tenancies))
+    put_rack(fleet, rack, seated(rack, fleet.policy, tenancy))
 
 
 def give_back(fleet: Fleet, job: JobId, part: Slice) -> None:
     """The slice is no tenant any more."""
     rack = fleet.racks[part.rack]
-    rest = tuple(t for t in rack.tenancies if t.job != job or t.slice != part.index)
-    put_rack(fleet, rack, refresh_use(rack, fleet.policy, tenancies=rest))
+    put_rack(fleet, rack, vacated(rack, fleet.policy, job, part.index))
 
 
 def ended_ranks(fleet: Fleet, job: Job) -> set[int]:
