@@ -37,7 +37,9 @@ from rackwright.wire.entries.slice import DefragPlanned
 from rackwright.wire.ids import JobId, PlanId, WorkerId
 
 ASK_S = 0.5  # a plan in flight is asked again so often
-LOOK_S = 5.0  # a blocked job is looked at again so soon when the fleet has changed
+LOOK_S = 5.0  # a blocked job is looked at again so soon when the fleet has changed, sooner where
+LOOKS = 6  # the delay before a first look is so short that as many would not fit in it, but not
+LEAST_LOOK_S = 0.2  # sooner than that
 STALE_S = 30.0  # a plan that was not committed by then is decided anew
 IDLE_LOOK_S = 30.0  # and so soon when it has not: time alone makes work old enough to be moved
 
@@ -191,7 +193,8 @@ def _due(state: State, fleet: Fleet, name: JobId, now: float) -> float:
     look = state.looks.get(name)
     if ripe is None or look is None:
         return now if ripe is None else ripe
-    again = look.at + (LOOK_S if fleet.seq > look.seq else IDLE_LOOK_S)
+    soon = min(LOOK_S, max(LEAST_LOOK_S, fleet.policy.defrag_delay_s / LOOKS))
+    again = look.at + (soon if fleet.seq > look.seq else IDLE_LOOK_S)
     if look.again is not None and look.again > look.at:
         again = min(again, look.again)
     return max(ripe, again)
