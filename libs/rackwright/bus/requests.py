@@ -9,6 +9,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from rackwright.bus.cancelling import heeding_cancellation
 from rackwright.bus.errors import BusDenied
 from rackwright.bus.ports import Cause, Headers
 
@@ -64,7 +65,9 @@ class Requests:
         self._open[inbox] = _Open(subject, answer)
         try:
             async with asyncio.timeout(self._patience if patience is None else patience):
-                await self._nc.publish(subject, data, inbox, dict(headers) if headers else None)
+                with heeding_cancellation():  # that of the timeout, too
+                    sent = dict(headers) if headers else None
+                    await self._nc.publish(subject, data, inbox, sent)
                 message = await answer
         except TimeoutError:
             raise Unanswered(Cause.NO_ANSWER, "no answer in time") from None
