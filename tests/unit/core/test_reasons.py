@@ -71,8 +71,12 @@ def test_the_seven_causes_have_sentences_of_their_own() -> None:
 
 
 def test_the_richest_sentence_whose_numbers_are_there_is_taken() -> None:
-    whole = {"asked_nodes": 900, "cell_nodes": 72, "ask": "72 nodes or fewer"}
-    assert sentence(Reason(code="never", numbers=dict(whole))) == (
+    whole: dict[str, int | float | str] = {
+        "asked_nodes": 900,
+        "cell_nodes": 72,
+        "ask": "72 nodes or fewer",
+    }
+    assert sentence(Reason(code="never", numbers=whole)) == (
         "can never fit: 900 nodes are asked for, the cell has 72; ask for 72 nodes or fewer"
     )
     assert sentence(Reason(code="never", numbers={"cell_nodes": 0})) == (
@@ -84,8 +88,13 @@ def test_the_richest_sentence_whose_numbers_are_there_is_taken() -> None:
 def test_families_name_what_comes_after_them() -> None:
     assert sentence(Reason(code="xid.79")) == "a GPU reported Xid 79"
     assert sentence(Reason(code="xid.48", numbers={"gpu": 2})) == "GPU 2 reported Xid 48"
-    told = {"field": "gpus", "is": 5, "why": "is no whole number of nodes", "ask": "4 or 8"}
-    assert sentence(Reason(code="spec.gpus", numbers=dict(told))) == (
+    told: dict[str, int | float | str] = {
+        "field": "gpus",
+        "is": 5,
+        "why": "is no whole number of nodes",
+        "ask": "4 or 8",
+    }
+    assert sentence(Reason(code="spec.gpus", numbers=told)) == (
         "gpus 5 is no whole number of nodes; ask for 4 or 8"
     )
 
