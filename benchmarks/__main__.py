@@ -1,10 +1,12 @@
 """`make bench`: every measurement, a table, and build/bench.json."""
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import structlog
 from rich.console import Console
 from rich.table import Table
 
@@ -51,6 +53,7 @@ def _shown(row: Row) -> str:
 @click.option("--out", default=Path("build/bench.json"), type=click.Path(path_type=Path))
 def main(quick: bool, only: tuple[str, ...], seed: int, out: Path) -> None:
     """Measure, print a table with the targets beside, write the rows as JSON. Asserts nothing."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     console = Console()
     scale = Scale(quick=quick, seed=seed)
     rows = list(_disk(scale))
