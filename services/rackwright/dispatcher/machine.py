@@ -35,6 +35,7 @@ SNAPSHOT_ENTRIES = 10_000  # a commit may hold 64: this bounds what a restart ha
 SNAPSHOT_S = 60.0
 COPY_S = 15.0  # a later copy writes only what its betters leave undone
 RETRY_S = 5.0
+WRITE_S = 15.0  # a snapshot that was asked for and is not there by then is asked for again
 KEEP_TAIL = 10_000
 RACKS_A_TURN = 64
 
@@ -57,6 +58,7 @@ class State:
     stored_hash: str = ""
     stored_at: float = 0.0
     asked_seq: int = 0
+    asked_at: float | None = None  # None: none is being written
     entries: int = 0
     verified: SnapshotVerified | None = None
     trimmed: int = 0
@@ -171,8 +173,10 @@ def _snapshots(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     old = mono - state.stored_at
     many = new >= SNAPSHOT_COMMITS or state.entries >= SNAPSHOT_ENTRIES
     patience = SNAPSHOT_S + state.copy * COPY_S
-    if fleet.seq > state.asked_seq and ((many and state.copy == 0) or (new and old >= patience)):
-        state.asked_seq = fleet.seq
+    due = (many and state.copy == 0) or (new > 0 and old >= patience)
+    writing = state.asked_at is not None and mono < state.asked_at + WRITE_S
+    if due and not writing and fleet.seq > state.asked_seq:
+        state.asked_seq, state.asked_at = fleet.seq, mono
         state.entries = 0
         effects.append(WriteSnapshot(seq=fleet.seq))
     if _wanted(state, fleet) and state.verified is not None:
@@ -204,6 +208,7 @@ def _stored(state: State, seq: int, sha256: str, mono: float) -> list[Effect]:
     """A snapshot is there: the one before it can be checked against it."""
     before, state.stored_seq = state.stored_seq, max(seq, state.stored_seq)
     state.stored_at = mono
+    state.asked_at = None
     if seq < state.stored_seq:
         return []
     state.stored_hash = sha256

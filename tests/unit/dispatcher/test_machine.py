@@ -16,7 +16,13 @@ from rackwright.core.machine import (
     Turn,
     WriteSnapshot,
 )
-from rackwright.dispatcher.machine import SNAPSHOT_ENTRIES, SNAPSHOT_S, Dispatcher, State
+from rackwright.dispatcher.machine import (
+    SNAPSHOT_ENTRIES,
+    SNAPSHOT_S,
+    WRITE_S,
+    Dispatcher,
+    State,
+)
 from rackwright.wire.entries.cell import SnapshotVerified
 from rackwright.wire.entries.job import JobCancelled, JobRequeued
 from rackwright.wire.ids import JobId, MessageId, NodeId, Owner, RackId, SessionId, WorkerId
@@ -164,6 +170,21 @@ def test_a_snapshot_is_due_by_entries_and_by_time_and_not_without_news() -> None
     assert not [one for one in bench.turn() if isinstance(one, WriteSnapshot)]
     bench.cell.wait(1.0)
     assert WriteSnapshot(seq=bench.cell.fleet.seq) in bench.folded()
+
+
+def test_a_snapshot_that_is_being_written_is_not_asked_for_again_for_a_while() -> None:
+    bench = Bench()
+    bench.turn()
+    bench.mono += SNAPSHOT_S
+
+    def asked() -> list[Effect]:
+        bench.cell.wait(1.0)
+        return [one for one in bench.folded() if isinstance(one, WriteSnapshot)]
+
+    assert len(asked()) == 1
+    assert asked() == []
+    bench.mono += WRITE_S
+    assert asked() == [WriteSnapshot(seq=bench.cell.fleet.seq)]
 
 
 def test_a_snapshot_is_checked_against_the_one_before_and_verified_once() -> None:
