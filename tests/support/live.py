@@ -12,13 +12,14 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from rackwright.agent import lease
 from rackwright.agent.processes import start_time
 from rackwright.bus.jetstream import JetStreamBus
 from rackwright.cli.asking import Answer, Cell, reach
@@ -36,7 +37,7 @@ from rackwright.wire.jobs import Checkpoint, JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Policy
-from rackwright.wire.wishes import Cancel, Repaired, Submit, Uncordon, Wish
+from rackwright.wire.wishes import Cancel, Repaired, SetPolicy, Submit, Uncordon, Wish
 from tests.support.world import WITHIN_S, WORKER, appears, gone, kill_below
 
 E = TypeVar("E", bound=Entry)
@@ -301,6 +302,21 @@ class Live:
             yield
         finally:
             path.unlink()
+
+    def has_lease(self, node: str, seconds: float = 0.0) -> bool:
+        """Does the lease of a node run so much longer, by the file that its supervisors read?"""
+        until_ns = lease.read(str(self.stack.options.state_dir / "nodes" / node / "lease"))
+        return until_ns > lease.now_ns() + int(seconds * 1e9)
+
+    @asynccontextmanager
+    async def long_leases(self, seconds: float) -> AsyncIterator[None]:
+        """Work outlives a monitor that takes its time to start, while the block runs."""
+        policy = self.fleet.policy
+        longer = replace(policy, fence_after_s=seconds)
+        assert (await self.wish(SetPolicy(policy=longer))).granted
+        await appears(lambda: all(self.has_lease(node, LEASE_S) for node in self.board.nodes))
+        yield
+        await self.wish(SetPolicy(policy=policy))
 
     def service_pids(self) -> dict[str, int]:
         """The process of each service and agent."""

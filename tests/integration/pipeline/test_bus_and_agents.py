@@ -8,7 +8,6 @@ import signal
 
 import pytest
 
-from rackwright.agent import lease
 from rackwright.bus.ports import Ready
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.job import JobFailed, JobRequeued
@@ -69,11 +68,6 @@ async def test_an_agent_that_starts_again_finds_its_workers(live: Live) -> None:
     assert (await live.ended("adopted")).state is JobState.FINISHED
 
 
-def has_lease(live: Live, node: str) -> bool:
-    """Does the lease of a node still run, by the file that its supervisors read?"""
-    return lease.read(str(live.stack.options.state_dir / "nodes" / node / "lease")) > lease.now_ns()
-
-
 async def test_a_bus_that_stops_for_longer_than_the_lease(live: Live) -> None:
     """All workers are fenced; nodes join anew, and every job goes on by itself."""
     names = {"lost-1": 4, "lost-2": 4, "lost-3": 2}
@@ -87,7 +81,7 @@ async def test_a_bus_that_stops_for_longer_than_the_lease(live: Live) -> None:
         async with asyncio.timeout(WITHIN_S):
             for pid in pids:
                 await process_ends(pid)
-        await appears(lambda: not any(has_lease(live, node) for node in nodes))
+        await appears(lambda: not any(live.has_lease(node) for node in nodes))
     finally:
         os.kill(live.stack.server.pid, signal.SIGCONT)
 

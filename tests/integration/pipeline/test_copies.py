@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -11,7 +12,7 @@ import pytest_asyncio
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.slice import SliceSwapped
 from tests.integration.pipeline.test_services import all_finish_once, burst
-from tests.support.live import Live, Small, live_cell
+from tests.support.live import POLICY, Live, Small, live_cell
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 DECIDING = ("placer", "health-monitor", "spare-manager", "defragmenter", "dispatcher")
@@ -20,8 +21,9 @@ JOBS = 24
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def doubled(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Live]:
-    """2 racks x 6 nodes, two copies of whoever decides."""
-    small = Small(racks=2, copies=dict.fromkeys(DECIDING, 2))
+    """2 racks x 6 nodes, two copies of whoever decides; leases that a busy machine does not end."""
+    patient = replace(POLICY, fence_after_s=60.0)
+    small = Small(racks=2, copies=dict.fromkeys(DECIDING, 2), policy=patient)
     async with live_cell(tmp_path_factory.mktemp("doubled"), small) as live:
         yield live
         await live.tidy_up()

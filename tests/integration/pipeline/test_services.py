@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from rackwright.cli.stack import SERVICES
 from rackwright.core.jobs import JobState
@@ -41,7 +43,15 @@ async def all_finish_once(live: Live, names: list[str]) -> None:
     assert {name: len(live.starts(name, 0)) for name in names} == dict.fromkeys(names, 1)
 
 
-async def test_each_service_killed_in_mid_work(live: Live) -> None:
+@pytest_asyncio.fixture(loop_scope="package")
+async def patient(live: Live) -> AsyncIterator[Live]:
+    """A cell whose leases outlast the start of a monitor on a busy machine."""
+    async with live.long_leases(60.0):
+        yield live
+
+
+async def test_each_service_killed_in_mid_work(patient: Live) -> None:
+    live = patient
     await live.start(live.spec("rides", 4))
     before = live.identities("rides")
     for service in SERVICES:
@@ -56,7 +66,8 @@ async def test_each_service_killed_in_mid_work(live: Live) -> None:
     assert live.job("rides").membership == 1
 
 
-async def test_a_fault_while_all_who_would_answer_it_are_down(live: Live) -> None:
+async def test_a_fault_while_all_who_would_answer_it_are_down(patient: Live) -> None:
+    live = patient
     job = await live.start(live.spec("hurt", 4))
     before = live.identities("hurt")
     lost = job.worker(1)
