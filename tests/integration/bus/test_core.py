@@ -18,7 +18,7 @@ FINISHED = "rackwright.lab.ledger.job.finished"
 
 async def test_who_listens_hears(harness: Harness) -> None:
     sender, hearer = await harness.bus(), await harness.bus()
-    async with await hearer.core.subscribe("rackwright.lab.hb.>") as feed, asyncio.timeout(10):
+    async with await hearer.core.subscribe("rackwright.lab.hb.>") as feed, asyncio.timeout(30):
         assert await sender.core.publish(HB, b"1", {"session": "s1"}, reply="x.y")
         message = await anext(feed)
     assert (message.subject, message.data, message.reply) == (HB, b"1", "x.y")
@@ -34,7 +34,7 @@ async def test_a_slow_hearer_loses_the_oldest_and_knows_how_many(harness: Harnes
         # one has it too, or gets it before this task runs again.
         async with await hearer.core.subscribe("rackwright.lab.echo.done") as done:
             await sender.core.publish("rackwright.lab.echo.done", b"")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await anext(done)
         assert [m.data for m in feed.taken()] == [b"7", b"8", b"9"]
         assert feed.dropped == 7
@@ -52,7 +52,7 @@ async def test_nothing_is_kept_for_later(harness: Harness) -> None:
         await bus.core.subscribe("rackwright.lab.echo.>")
     await harness.recover()
     assert await bus.core.publish(HB, b"back") is True
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert (await anext(feed)).data == b"back"
     assert feed.taken() == []
 
@@ -120,7 +120,7 @@ async def test_what_was_accepted_is_told(harness: Harness) -> None:
         await bus.ledger.append(FINISHED, b"in", expected=0)
         await bus.ledger.append(FINISHED, b"refused", expected=0)
         await bus.ledger.append(FINISHED, b"too", expected=1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert [(await anext(feed)).data for _ in range(2)] == [b"in", b"too"]
 
 
@@ -137,7 +137,7 @@ async def test_closing_ends_every_feed(harness: Harness) -> None:
     waiting = [asyncio.create_task(_exhaust(feed)) for feed in feeds]
     await asyncio.sleep(0)
     await bus.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.gather(*waiting)
         assert await bus.link.closed() == "closed here"
     with pytest.raises(BusClosed):

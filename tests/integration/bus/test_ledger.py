@@ -117,7 +117,7 @@ async def test_following_from_the_end_waits_and_then_hears(bus: Bus) -> None:
     async with bus.ledger.follow(4) as feed:
         assert feed.taken() == []
         await bus.ledger.append(PLACED, b"new", expected=3)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert [s.data for s in await feed.batch()] == [b"new"]
 
 
@@ -126,7 +126,7 @@ async def test_a_start_that_is_not_there_is_a_gap_at_once(bus: Bus, start: int, 
     await fill(bus, 3)
     await bus.ledger.purge_to(3)
     assert await bus.ledger.ends() == Ends(first=3, last=3)
-    async with bus.ledger.follow(start) as feed, asyncio.timeout(10):
+    async with bus.ledger.follow(start) as feed, asyncio.timeout(30):
         with pytest.raises(LedgerGap) as gap:
             await anext(feed)
     assert (gap.value.expected, gap.value.got) == (start, got)

@@ -106,7 +106,7 @@ async def test_a_service_decides_only_its_own(
     await asyncio.sleep(0)
     assert denied == [("publish", f"{ROOT}.ledger.{foreign}")]
     assert bus.link.denied == 1
-    async with bus.ledger.follow(1) as feed, asyncio.timeout(10):
+    async with bus.ledger.follow(1) as feed, asyncio.timeout(30):
         assert (await anext(feed)).data == b"x"
     assert bus.link.denied == 1
 
@@ -132,7 +132,7 @@ async def test_an_agent_reports_for_its_nodes_and_reads_its_rack(site: Site) -> 
     await agent.signals.publish(f"{ROOT}.signal.00.r1.n1", b"xid")
     await agent.status.put(f"{ROOT}.status.00.r1.n2", b"up")
     await dispatcher.jobs.put("j1", b"spec", revision=0)
-    async with agent.assign.watch("r1") as feed, asyncio.timeout(10):
+    async with agent.assign.watch("r1") as feed, asyncio.timeout(30):
         assert isinstance(await anext(feed), Ready)
         await dispatcher.assign.put("r1", b"go", revision=0)
         assert await anext(feed) == Change(key="r1", revision=1, data=b"go")
@@ -142,7 +142,7 @@ async def test_an_agent_reports_for_its_nodes_and_reads_its_rack(site: Site) -> 
     echoes = await agent.core.subscribe(f"{ROOT}.echo.00.r1")
     monitor = await site.bus("health-monitor")
     await monitor.core.publish(f"{ROOT}.echo.00.r1", b"echo")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert (await anext(echoes)).data == b"echo"
     assert agent.link.denied == 0
 
@@ -172,7 +172,7 @@ async def test_a_denied_subscription_is_counted(site: Site) -> None:
     told = asyncio.Event()
     agent.link.on_denied(lambda operation, subject: told.set())
     await agent.core.subscribe(f"{ROOT}.hb.>")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await told.wait()
     assert agent.link.denied == 1
 
@@ -183,10 +183,10 @@ async def test_a_user_wishes_in_his_own_name_only(site: Site) -> None:
     for subject in (f"{ROOT}.wish.bob.submit", f"{ROOT}.wish.bob.cancel"):
         with pytest.raises(BusDenied):
             await ann.wishes.publish(subject, b"job")
-    async with await ann.core.subscribe(f"{ROOT}.told.job.>") as told, asyncio.timeout(10):
+    async with await ann.core.subscribe(f"{ROOT}.told.job.>") as told, asyncio.timeout(30):
         await placer.ledger.append(f"{ROOT}.ledger.job.queued", b"queued", expected=0)
         assert (await anext(told)).data == b"queued"
-    async with placer.wishes.follow(1) as feed, asyncio.timeout(10):
+    async with placer.wishes.follow(1) as feed, asyncio.timeout(30):
         assert (await anext(feed)).subject == f"{ROOT}.wish.ann.submit"
     await placer.wishes.trim(2)
     with pytest.raises(BusDenied):
@@ -211,9 +211,9 @@ async def test_every_reader_can_read_what_the_table_gives_it(site: Site) -> None
     await fleet.signals.publish(f"{ROOT}.signal.01.r7.n1", b"xid")
     for name in ("health-monitor", "gateway", "op"):
         bus = await site.bus(name)
-        async with bus.status.follow() as status, asyncio.timeout(10):
+        async with bus.status.follow() as status, asyncio.timeout(30):
             assert isinstance(await anext(status), Stored)
-        async with bus.signals.follow(0.0) as signals, asyncio.timeout(10):
+        async with bus.signals.follow(0.0) as signals, asyncio.timeout(30):
             assert isinstance(await anext(signals), Stored)
         assert await bus.snapshots.subjects() == []
         assert bus.link.denied == 0

@@ -97,7 +97,7 @@ async def test_three_servers_keep_the_promises_of_one(
     assert await bus.assign.put("r1", b"a", revision=0) == Appended(seq=1)
     assert await other.assign.put("r1", b"b", revision=0) == Refused(last_seq=1)
     await bus.status.put("rackwright.lab.status.00.r1.n1", b"up")
-    async with other.status.follow() as feed, asyncio.timeout(10):
+    async with other.status.follow() as feed, asyncio.timeout(30):
         assert isinstance(await anext(feed), Stored)
         assert isinstance(await anext(feed), Ready)
     await bus.ensure()

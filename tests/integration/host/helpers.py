@@ -27,7 +27,7 @@ from rackwright.wire.subjects import Subjects, parse_entry
 from rackwright.wire.wishes import Cancel
 
 S = TypeVar("S")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def until(met: Callable[[], bool]) -> None:
