@@ -21,8 +21,8 @@ from benchmarks.trace.pictures import draw
 from benchmarks.trace.story import Story, read_story
 from benchmarks.trace.workload import DAY, BadTrace, Mixture, Workload, mixed, part, read
 from rackwright.cli.credentials import ADMIN
+from rackwright.cli.recorded import audit_cell
 from rackwright.core.audit import Audit
-from rackwright.host.auditing import audit_ledger
 from rackwright.host.clock import boottime
 from rackwright.host.files.topologyfile import read_topology
 
@@ -124,11 +124,12 @@ async def _run(
         click.echo(f"\nall jobs have ended after {took:.0f} s; reading the ledger again")
         admin = await stack.connect(ADMIN)
         try:
-            audit, _ = await audit_ledger(admin)
-            story = await read_story(admin, took / SAMPLES)
+            archive = root / "dispatcher-0" / "archive"
+            record = await audit_cell(admin, archive, lambda done, all_: None)
+            story = await read_story(admin, archive, took / SAMPLES)
         finally:
             await admin.close()
-    return story, audit, took
+    return story, record.audit, took
 
 
 def _tell(run: report.Run, workload: Workload, story: Story, audit: Audit, out: Path) -> bool:

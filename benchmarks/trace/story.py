@@ -4,14 +4,16 @@ Everything in the report and the pictures comes from here, so from the ledger al
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.trace.states import State, snapshot
-from rackwright.bus.ports import Bus
+from rackwright.bus.ports import Bus, Stored
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
 from rackwright.core.jobs import Job, JobState
+from rackwright.host.archived import read_archive
 from rackwright.wire.codec import decode_commit
 from rackwright.wire.entries.job import (
     JobBlocked,
@@ -98,20 +100,31 @@ class Story:
         return [one for one in self.happenings if one.kind == kind]
 
 
-async def read_story(bus: Bus, step_s: float) -> Story:
+async def whole_ledger(bus: Bus, archive: Path) -> AsyncIterator[Stored]:
+    """Every commit up to the present end: what was trimmed from the archive, then the stream."""
+    ends = await bus.ledger.ends()
+    seq = 0
+    for stored in read_archive(archive) if ends.first > 1 else ():
+        seq = stored.seq
+        yield stored
+    async with bus.ledger.follow(seq + 1) as feed:
+        while seq < ends.last:
+            for stored in await feed.batch():
+                seq = stored.seq
+                yield stored
+
+
+async def read_story(bus: Bus, archive: Path, step_s: float) -> Story:
     """Fold the ledger from its first entry, sampling every `step_s` of ledger time."""
     story, fleet, cell = Story(step_s=step_s), Fleet(), CellName(bus.cell)
-    ends = await bus.ledger.ends()
-    async with bus.ledger.follow(1) as feed:
-        while fleet.seq < ends.last:
-            for stored in await feed.batch():
-                commit = decode_commit(parse_entry(cell, stored.subject), stored.data)
-                folding = fold(fleet, stored.seq, stored.at, commit)
-                if story.begins:
-                    _sample(story, fleet, folding.fleet.time)
-                if not folding.void:
-                    _take(story, fleet, folding.fleet, commit)
-                fleet = folding.fleet
+    async for stored in whole_ledger(bus, archive):
+        commit = decode_commit(parse_entry(cell, stored.subject), stored.data)
+        folding = fold(fleet, stored.seq, stored.at, commit)
+        if story.begins:
+            _sample(story, fleet, folding.fleet.time)
+        if not folding.void:
+            _take(story, fleet, folding.fleet, commit)
+        fleet = folding.fleet
     story.racks = len(fleet.racks)
     story.places = max(len(rack.nodes) for rack in fleet.racks.values())
     return story
