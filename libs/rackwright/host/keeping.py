@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from rackwright.bus.errors import BusAway, BusDenied
+from rackwright.bus.errors import BusAway, BusDenied, StreamMissing
 from rackwright.bus.ports import Bus
 from rackwright.bus.streams import Limits
 from rackwright.host.metrics import Metrics
@@ -26,7 +26,7 @@ async def watch_room(
     while True:
         try:
             used = (await bus.ledger.usage()).fraction
-        except BusAway:
+        except (BusAway, StreamMissing):  # the service waits for both by itself
             await asyncio.sleep(LOOK_S)
             continue
         metrics.ledger_used.set(used)

@@ -48,6 +48,10 @@ class Child:
         """End it and read what it still had to say; its exit status."""
         if self.process.returncode is None:
             self.process.send_signal(how)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Read what it still has to say, until it ends; its exit status."""
         assert self.process.stderr is not None
         async with asyncio.timeout(PATIENCE_S):
             rest = await self.process.stderr.read()
@@ -181,7 +185,7 @@ async def test_a_machine_that_fails_ends_the_process_loudly(
         await one.line("service.ready")
         await wish(bus, "a")
         died = await one.line("process.died")
-        assert await one.end(signal.SIGTERM) == 1
+        assert await one.ended() == 1
     assert "this machine fails" in died["exception"]
 
 
