@@ -317,7 +317,9 @@ class Life(Generic[S]):
         mono = self._around.mono()
         if isinstance(settled, Lost):
             self._around.metrics.refusals.inc()
-            self._give_back(settled)
+            # What was decided with it or after it goes back too, in order: it may build on it.
+            for lost in (settled, *self._offers.stale()):
+                self._give_back(lost)
             return
         self._around.metrics.append_seconds.observe(mono - settled.sent_mono)
         self._handle(

@@ -132,7 +132,7 @@ class Offers:
 
     def advance(self, fleet: Fleet, *, now: float, mono: float) -> list[Lost]:
         """Send the next offer if nothing is in flight; those that cannot be sent come back."""
-        lost = self._stale() if self.flight is None and self._foreign else []
+        lost = self.stale() if self.flight is None else []
         while self.flight is None and self._queue:
             offer = self._queue.popleft()
             legal, refused = legal_part(self.author, fleet, offer, now)
@@ -145,8 +145,10 @@ class Offers:
                 lost.append(Lost(offer=legal, why=str(error)))
         return lost
 
-    def _stale(self) -> list[Lost]:
+    def stale(self) -> list[Lost]:
         """Decided before somebody else's commit: only the machine knows whether it still holds."""
+        if not self._foreign:
+            return []
         self._foreign = False
         back = [Lost(offer=offer) for offer in self._queue if offer.compare]
         self._queue = deque(offer for offer in self._queue if not offer.compare)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from rackwright.bus.ports import Appended, Cause, Outcome, Refused, Unsettled
+from rackwright.bus.ports import (
+    NO_HEADERS,
+    Appended,
+    Cause,
+    Ends,
+    Feed,
+    Headers,
+    Outcome,
+    Refused,
+    Stored,
+    Unsettled,
+    Usage,
+)
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
 from rackwright.core.machine import Offer
-from rackwright.host.commits import MAX_DATA, Author
-from rackwright.host.offers import Flight, Lost, Won, legal_part
+from rackwright.host.commits import MAX_DATA, Author, Sealed
+from rackwright.host.offers import Flight, Lost, Offers, Won, legal_part
 from rackwright.wire.codec import Unreadable, decode_commit
 from rackwright.wire.entries.cell import LedgerCreated, LedgerTicked, WishRefused
-from rackwright.wire.ids import CellName, LedgerId, Owner
+from rackwright.wire.ids import CellName, LedgerId, MessageId, Owner
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
@@ -112,3 +126,48 @@ def test_only_what_the_fold_would_take_is_offered() -> None:
     )
     assert legal == Offer(entries=(no(1), no(2)))
     assert lost == [Lost(offer=Offer(entries=(no(1),)), why="wish 1 has been answered")]
+
+
+class Refusing:
+    """A ledger in which somebody else is always first."""
+
+    async def append(
+        self, subject: str, data: bytes, *, expected: int | None, headers: Headers = NO_HEADERS
+    ) -> Outcome:
+        return Refused(last_seq=2)
+
+    async def ends(self) -> Ends:
+        raise NotImplementedError
+
+    async def usage(self) -> Usage:
+        raise NotImplementedError
+
+    def follow(self, start: int) -> Feed[Stored]:
+        raise NotImplementedError
+
+    async def purge_to(self, seq: int) -> None:
+        raise NotImplementedError
+
+
+class Unwatched:
+    def sending(self, sealed: Sealed) -> Headers:
+        return NO_HEADERS
+
+    def unsettled(self, why: str) -> None:
+        raise AssertionError(why)
+
+
+async def test_with_a_refused_offer_all_that_was_decided_after_it_goes_back_in_order() -> None:
+    answered = asyncio.Event()
+    offers = Offers(ledger=Refusing(), author=AUTHOR, watcher=Unwatched(), changed=answered.set)
+    first, second, third = (Offer(entries=(no(wish),)) for wish in (1, 2, 3))
+    tick = Offer(entries=(LedgerTicked(),), compare=False)
+    offers.take([first, second, tick, third])
+    assert offers.advance(created(), now=1000.0, mono=0.0) == []
+    await answered.wait()
+    offers.folded(2, MessageId("foreign"), "health-monitor/0")
+    assert offers.settle(2) == Lost(offer=first)
+    assert offers.stale() == [Lost(offer=second), Lost(offer=third)]
+    assert offers.stale() == []
+    assert not offers.idle  # the observation waits for nobody
+    await offers.aclose()
