@@ -16,15 +16,15 @@ import structlog
 import uvloop
 
 from benchmarks.trace import report
-from benchmarks.trace.drive import Drive, Recorded, Unfinished, cell, stack_options
+from benchmarks.trace.drive import Drive, Unfinished, cell, stack_options
 from benchmarks.trace.pictures import draw
 from benchmarks.trace.story import Story, read_story
 from benchmarks.trace.workload import DAY, BadTrace, Mixture, Workload, mixed, part, read
 from rackwright.cli.credentials import ADMIN
+from rackwright.cli.recorded import audit_cell
 from rackwright.core.audit import Audit
 from rackwright.host.clock import boottime
 from rackwright.host.files.topologyfile import read_topology
-from rackwright.wire.ids import CellName
 
 CELL = "36x18"
 GPUS = 36 * 18 * 4
@@ -116,16 +116,20 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     async with cell(stack_options(root, racks, speed)) as (stack, user, watched):
         click.echo(f"{len(stack.kept)} processes and nats-server, {GPUS // 4} nodes: ready")
-        recorded = Recorded(await stack.connect(ADMIN))
         drive = Drive(
             stack=stack, cell=user, watched=watched, workload=workload, speed=speed, seed=seed
         )
         await drive.run(Progress().show)
         took = boottime() - drive.began
-        messages = await recorded.whole()
-    click.echo(f"\nall jobs have ended after {took:.0f} s; folding {len(messages)} commits again")
-    story, audit = read_story(CellName(stack.options.cell), messages, took / SAMPLES)
-    return story, audit, took
+        click.echo(f"\nall jobs have ended after {took:.0f} s; reading the ledger again")
+        admin = await stack.connect(ADMIN)
+        try:
+            archive = root / "dispatcher-0" / "archive"
+            record = await audit_cell(admin, archive, lambda done, all_: None)
+            story = await read_story(admin, archive, took / SAMPLES)
+        finally:
+            await admin.close()
+    return story, record.audit, took
 
 
 def _tell(run: report.Run, workload: Workload, story: Story, audit: Audit, out: Path) -> bool:

@@ -13,7 +13,6 @@ from benchmarks.trace.settings import hastened
 from benchmarks.trace.troubles import Failure, Kind
 from benchmarks.trace.workload import Workload
 from rackwright.bus.errors import BusAway, NoResponder
-from rackwright.bus.ports import Bus, Stored
 from rackwright.cli.asking import Cell, reach
 from rackwright.cli.stack import Stack, StackOptions
 from rackwright.cli.watcher import Watched
@@ -203,31 +202,6 @@ def stack_options(root: Path, racks: tuple[RackSpec, ...], speed: float) -> Stac
     return StackOptions(
         state_dir=root, racks=racks, policy=hastened(speed), pretend=True, log_level="warning"
     )
-
-
-class Recorded:
-    """Every message of the ledger from its first on: the cell itself trims and archives it."""
-
-    def __init__(self, bus: Bus) -> None:
-        self.messages: list[Stored] = []
-        self._bus = bus
-        self._task = asyncio.create_task(self._follow())
-
-    async def _follow(self) -> None:
-        async with self._bus.ledger.follow(1) as feed:
-            while items := await feed.batch():
-                self.messages += items
-
-    async def whole(self) -> list[Stored]:
-        """All of it up to its present end. Raises what the bus raised."""
-        last = (await self._bus.ledger.ends()).last
-        while not self._task.done() and (not self.messages or self.messages[-1].seq < last):
-            await asyncio.wait({self._task}, timeout=0.1)
-        if self._task.done():
-            self._task.result()
-        self._task.cancel()
-        await self._bus.close()
-        return self.messages
 
 
 @asynccontextmanager

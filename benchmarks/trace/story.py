@@ -10,7 +10,6 @@ from pathlib import Path
 
 from benchmarks.trace.states import State, snapshot
 from rackwright.bus.ports import Bus, Stored
-from rackwright.core.audit import Audit
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
 from rackwright.core.jobs import Job, JobState
@@ -36,7 +35,6 @@ from rackwright.wire.message import Commit, Entry
 from rackwright.wire.subjects import parse_entry
 
 TOPOLOGY = "topology."
-SCAN_EVERY = 64  # commits between two scans of the whole cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,23 +114,20 @@ async def whole_ledger(bus: Bus, archive: Path) -> AsyncIterator[Stored]:
                 yield stored
 
 
-def read_story(cell: CellName, messages: Iterable[Stored], step_s: float) -> tuple[Story, Audit]:
-    """Fold the ledger from its first message, sampling every `step_s` of ledger time, and check
-    every property of it. Raises Unreadable."""
-    story, audit, fleet = Story(step_s=step_s), Audit(every=SCAN_EVERY), Fleet()
-    for stored in messages:
+async def read_story(bus: Bus, archive: Path, step_s: float) -> Story:
+    """Fold the ledger from its first entry, sampling every `step_s` of ledger time."""
+    story, fleet, cell = Story(step_s=step_s), Fleet(), CellName(bus.cell)
+    async for stored in whole_ledger(bus, archive):
         commit = decode_commit(parse_entry(cell, stored.subject), stored.data)
         folding = fold(fleet, stored.seq, stored.at, commit)
-        audit.take(fleet, commit, folding)
         if story.begins:
             _sample(story, fleet, folding.fleet.time)
         if not folding.void:
             _take(story, fleet, folding.fleet, commit)
         fleet = folding.fleet
-    audit.scan(fleet)
     story.racks = len(fleet.racks)
     story.places = max(len(rack.nodes) for rack in fleet.racks.values())
-    return story, audit
+    return story
 
 
 def _sample(story: Story, fleet: Fleet, until: float) -> None:
