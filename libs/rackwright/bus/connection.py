@@ -379,4 +379,3 @@ class Connection:
 def _need_nkeys() -> None:
     if importlib.util.find_spec("nkeys") is None:
         raise MissingExtra("nkeys", "an nkey seed file needs the package nkeys")
-
