@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,12 +24,16 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One process to keep: `python -m <module> <arguments>` with more environment."""
+    """One process to keep: `python -m <module> <arguments>` with more environment.
+
+    `nice` as in nice(1): how far it steps back when processors are short.
+    """
 
     name: str
     module: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    nice: int = 0
 
 
 class Kept:
@@ -112,7 +117,7 @@ class Kept:
     async def _spawn(self) -> asyncio.subprocess.Process:
         file = self._open_log()
         try:
-            return await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
                 self.program.module,
@@ -126,6 +131,10 @@ class Kept:
             )
         finally:
             os.close(file)
+        if self.program.nice:
+            with suppress(ProcessLookupError):  # it may have ended at once
+                os.setpriority(os.PRIO_PROCESS, process.pid, self.program.nice)
+        return process
 
     def _open_log(self) -> int:
         self._log.parent.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,8 @@ SERVICES = (
     "gateway",
 )
 RACKS_A_WISH = 16
+# All of them share this machine's processors: who finds faults and who heals comes first.
+NICE = {"placer": 5, "dispatcher": 5, AGENT: 5, "defragmenter": 10, "gateway": 10}
 
 log = structlog.get_logger()
 
@@ -158,6 +160,7 @@ class Stack:
                 name=name,
                 module=f"rackwright.{service.replace('-', '_')}",
                 arguments=("--copy", copy, *self._common(name), "--http-port", self._port(name)),
+                nice=NICE.get(service, 0),
             )
 
     def _common(self, name: str) -> tuple[str, ...]:
@@ -209,6 +212,7 @@ class Stack:
                 name=name,
                 module="rackwright.agent",
                 arguments=("--copy", str(copy), *common, "--fleet", str(fleet), "--inject", *more),
+                nice=NICE[AGENT],
             )
 
     def agent_of(self, node: str) -> Kept:
