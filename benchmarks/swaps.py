@@ -18,6 +18,7 @@ from rackwright.wire.jobs import JobSpec
 
 FALLEN = b"NVRM: Xid (PCI:0000:01:00): 79, pid=1, name=python, GPU has fallen off the bus.\n"
 WARM = 4  # faults before the counting begins
+REST_S = 0.25
 
 
 async def _rows(scale: Scale) -> AsyncIterator[Row]:
@@ -29,13 +30,20 @@ async def _rows(scale: Scale) -> AsyncIterator[Row]:
         await cell.started(names)
         for name in names[:WARM]:
             await fault_to_recovery(cell, name, 0)
-        calm = [await fault_to_recovery(cell, name, 1) for name in names]
+        calm = [await _in_calm(cell, name) for name in names]
         for row in spread("fault_to_swap", "ms", calm, cell.params(nodes=racks * 18)):
             yield row
         params = cell.params(nodes=racks * 18, submits=burst)
         busy = await _in_a_burst(cell, names[WARM:], burst)
         for row in spread("fault_to_swap_burst", "ms", busy, params):
             yield row
+
+
+async def _in_calm(cell: LiveCell, name: str) -> float:
+    """One fault, after what the one before it set in motion has come to rest."""
+    await cell.watched.until(lambda fleet: not fleet.leaving and not fleet.starting, 60.0)
+    await asyncio.sleep(REST_S)
+    return await fault_to_recovery(cell, name, 1)
 
 
 async def fault_to_recovery(cell: LiveCell, name: str, rank: int) -> float:
