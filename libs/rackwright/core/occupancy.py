@@ -1,7 +1,7 @@
 """What every node and every GPU of the cell is doing now, and what could still start.
 
 Each installed GPU is in exactly one state (policy page, section 4), as far as a fleet can
-tell: work that a job will have to do again shows only later.
+tell: work that a job will have to do again (`lost`) shows only later, see `accounts`.
 """
 
 from collections import Counter
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.index import bits
+from rackwright.core.index import bits, places
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.racks import Node, Rack, Tenancy
+from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness, RackFitness
 
 SIZES = (1, 2, 4, 8, 16, 17, 18)
@@ -41,6 +42,7 @@ class GpuState(StrEnum):
     """What a GPU does."""
 
     USEFUL = "useful"
+    LOST = "lost"
     RESTARTING = "restarting"
     STALLED = "stalled"
     LENT_USEFUL = "lent_useful"
@@ -69,8 +71,11 @@ OUT = frozenset(
 )
 
 
-def node_use(rack: Rack, place: int, now: float) -> NodeUse:
-    """The one word for the node at this place of the rack, at ledger time `now`."""
+def node_use(rack: Rack, place: int, now: float, kept: frozenset[int] | None = None) -> NodeUse:
+    """The one word for the node at this place of the rack, at ledger time `now`.
+
+    `kept`: `spares(rack)`, for those who ask of many nodes.
+    """
     node = rack.nodes[place]
     trouble = _trouble(node)
     if trouble is not None:
@@ -86,7 +91,7 @@ def node_use(rack: Rack, place: int, now: float) -> NodeUse:
         return NodeUse.PROBATION
     if rack.held_until > now:
         return NodeUse.HELD
-    return NodeUse.SPARE if place in spares(rack) else NodeUse.FREE
+    return NodeUse.SPARE if place in (spares(rack) if kept is None else kept) else NodeUse.FREE
 
 
 def _trouble(node: Node) -> NodeUse | None:
@@ -107,48 +112,73 @@ def spares(rack: Rack) -> frozenset[int]:
     return frozenset(free[-rack.shape.target :] if rack.shape.target else ())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackUse:
+    """GPUs of one rack by state, and of each job that works there its (useful, lent) ones."""
+
+    states: Counter[GpuState]
+    jobs: dict[JobId, tuple[int, int]]
+
+
 def gpu_states(fleet: Fleet, now: float) -> Counter[GpuState]:
     """Installed GPUs by what they do. Looks at every node."""
     found: Counter[GpuState] = Counter()
     slice_nodes = whole_slice(fleet.policy, fleet.topology)
-    out = _in_maintenance(fleet, now)
-    for number in sorted(fleet.racks):
-        rack = fleet.racks[number]
-        for place in range(len(rack.nodes)):
-            away = rack.spec.rack in out or rack.nodes[place].name in out
-            _add(fleet, rack, place, slice_nodes, now, away, found)
+    out = in_maintenance(fleet, now)
+    for number in fleet.racks:
+        found.update(rack_use(fleet, number, slice_nodes, now, out).states)
     return found
 
 
-def _in_maintenance(fleet: Fleet, now: float) -> frozenset[str]:
+def in_maintenance(fleet: Fleet, now: float) -> frozenset[str]:
     """Racks and nodes whose planned absence has begun."""
     open_now = [one for one in fleet.maintenance if one.begin <= now < one.end]
     return frozenset(name for one in open_now for name in (*one.racks, *one.nodes))
 
 
-def _add(
-    fleet: Fleet,
-    rack: Rack,
-    place: int,
-    slice_nodes: int,
-    now: float,
-    away: bool,
-    found: Counter[GpuState],
-) -> None:
-    """Count the GPUs of one node."""
-    node = rack.nodes[place]
-    gone = _gone(rack, node)
-    if gone is not None:
-        found[GpuState.MAINTENANCE if away else gone] += node.gpus
-        return
-    left = node.gpus
-    for tenancy in rack.tenants_at(place):
-        gpus = tenancy.gpus.bit_count() or node.gpus
-        found[_working(fleet.jobs[tenancy.job], tenancy)] += gpus
-        left -= gpus
-    if left > 0:
-        state = GpuState.MAINTENANCE if away else _idle(rack, place, slice_nodes, now)
-        found[state] += left
+def rack_use(
+    fleet: Fleet, number: int, slice_nodes: int, now: float, out: frozenset[str]
+) -> RackUse:
+    """What the GPUs of one rack do; `out` are racks and nodes in maintenance."""
+    rack = fleet.racks[number]
+    states: Counter[GpuState] = Counter()
+    left = [node.gpus for node in rack.nodes]
+    for place, node in enumerate(rack.nodes):
+        gone = _gone(rack, node)
+        if gone is not None:
+            away = out and (rack.spec.rack in out or node.name in out)
+            states[GpuState.MAINTENANCE if away else gone] += node.gpus
+            left[place] = 0
+    jobs = _at_work(fleet, rack, left, states)
+    kept = spares(rack)
+    for place, gpus in enumerate(left):
+        if gpus:
+            away = out and (rack.spec.rack in out or rack.nodes[place].name in out)
+            idle = _idle(rack, place, slice_nodes, now, kept)
+            states[GpuState.MAINTENANCE if away else idle] += gpus
+    return RackUse(states=states, jobs=jobs)
+
+
+def _at_work(
+    fleet: Fleet, rack: Rack, left: list[int], states: Counter[GpuState]
+) -> dict[JobId, tuple[int, int]]:
+    """Count the GPUs that tenants have, and take them off `left`."""
+    jobs: dict[JobId, tuple[int, int]] = {}
+    for tenancy in rack.tenancies:
+        state = _working(fleet.jobs[tenancy.job], tenancy)
+        part, gpus = tenancy.gpus.bit_count(), 0
+        for place in places(tenancy.mask):
+            # A node that came back with fewer GPUs than its tenants have counts what it has.
+            mine = min(part or left[place], left[place])
+            left[place] -= mine
+            gpus += mine
+        states[state] += gpus
+        useful, lent = jobs.get(tenancy.job, (0, 0))
+        if state is GpuState.USEFUL:
+            jobs[tenancy.job] = (useful + gpus, lent)
+        elif state is GpuState.LENT_USEFUL:
+            jobs[tenancy.job] = (useful, lent + gpus)
+    return jobs
 
 
 def _gone(rack: Rack, node: Node) -> GpuState | None:
@@ -181,11 +211,11 @@ _IDLE = {
 }
 
 
-def _idle(rack: Rack, place: int, slice_nodes: int, now: float) -> GpuState:
+def _idle(rack: Rack, place: int, slice_nodes: int, now: float, kept: frozenset[int]) -> GpuState:
     """GPUs without a tenant on a node that is there."""
     if rack.fitness is not RackFitness.GOOD:
         return GpuState.DOWN_RACK
-    state = _IDLE.get(node_use(rack, place, now))
+    state = _IDLE.get(node_use(rack, place, now, kept))
     if state is not None:
         return state
     return GpuState.WHOLE_FREE if rack.shape.usable >= slice_nodes > 0 else GpuState.FRAGMENT

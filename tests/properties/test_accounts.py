@@ -1,0 +1,58 @@
+"""The states of all GPUs add up to installed time, whatever happens in the cell."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackwright.core.occupancy import GpuState
+from rackwright.wire.entries.node import MaintenanceScheduled, RackHeld, RackIsolated, RackRestored
+from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.reasons import Reason
+from tests.properties.test_fold import NODES, RACKS, act, offer
+from tests.support.accounted import Accounted, accounted
+from tests.support.fleets import node_name
+
+
+def disturb(made: Accounted, data: st.DataObject) -> None:
+    """Something that is about racks and not about jobs."""
+    rack = RackId(f"r{data.draw(st.integers(0, RACKS - 1))}")
+    now, span = made.fleet.time, data.draw(st.floats(1.0, 200.0))
+    match data.draw(st.integers(0, 5)):
+        case 0:
+            offer(made, RackHeld(rack=rack, owner=Owner("op"), until=now + span))
+        case 1:
+            begin, end = now + span, now + 2 * span
+            offer(made, MaintenanceScheduled(racks=(rack,), begin=begin, end=end, by=Owner("op")))
+        case 2:
+            offer(made, RackIsolated(rack=rack, reason=Reason(code="test")))
+        case 3:
+            offer(made, RackRestored(rack=rack, reason=Reason(code="test")))
+        case 4:
+            name = node_name(rack, data.draw(st.integers(0, NODES - 1)))
+            known = made.fleet.node(name)
+            if known.failed and known.session is not None:
+                made.recover(name, probation_s=span)
+        case _:
+            job = JobId(f"j{data.draw(st.integers(0, 5))}")
+            made.accounts.saved(job, made.fleet.time - data.draw(st.floats(0.0, 100.0)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_gpu_second_is_in_one_state(data: st.DataObject) -> None:
+    made = accounted(RACKS, NODES)
+    began, installed = made.fleet.time, made.fleet.installed_gpus
+    for _ in range(data.draw(st.integers(1, 30))):
+        step = data.draw(st.integers(0, 2))
+        if step == 0:
+            made.wait(data.draw(st.floats(0.5, 150.0)))
+        else:
+            act(made, data) if step == 1 else disturb(made, data)
+    accounts = made.accounts
+    assert set(accounts.seconds) == set(GpuState)
+    assert accounts.installed_s == pytest.approx(installed * (made.fleet.time - began))
+    assert sum(accounts.seconds.values()) == pytest.approx(accounts.installed_s)
+    assert min(accounts.seconds.values()) >= -1e-6
+    for known in accounts.jobs.values():
+        assert -1e-6 <= known.lost_s <= known.useful_s + 1e-6
+        assert known.useful_s <= known.wall_s + 1e-6
