@@ -218,18 +218,8 @@ class Doubt:
     why: str
 
 
-Effect = (
-    Offer
-    | WakeAt
-    | SendEcho
-    | Project
-    | WriteSnapshot
-    | CheckSnapshot
-    | TrimLedger
-    | TrimWishes
-    | Note
-    | Doubt
-)
+Deed = SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | TrimWishes | Note | Doubt
+Effect = Offer | WakeAt | Deed
 
 S = TypeVar("S")
 

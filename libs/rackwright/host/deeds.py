@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import structlog
 
 from rackwright.bus.ports import Bus
 from rackwright.core.machine import (
     CheckSnapshot,
+    Deed,
     Doubt,
     Note,
     Project,
@@ -32,9 +33,6 @@ from rackwright.host.projector import Projector
 from rackwright.host.sources import Arrivals
 from rackwright.host.standing import Standing
 
-Deed: TypeAlias = (
-    SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | TrimWishes | Note | Doubt
-)
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 

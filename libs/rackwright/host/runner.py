@@ -21,12 +21,13 @@ from rackwright.core.machine import Machine
 from rackwright.host.clock import Clock, LedgerClock, boottime
 from rackwright.host.commits import Author
 from rackwright.host.errors import Stopped, TooManyStarts
-from rackwright.host.follower import LOST, Follower, Step
+from rackwright.host.follower import LOST, Follower
 from rackwright.host.hearing import Hears
 from rackwright.host.life import Around, Life
 from rackwright.host.metrics import Metrics
 from rackwright.host.patience import STEP_S
 from rackwright.host.standing import Standing
+from rackwright.host.steps import Step
 from rackwright.host.telemetry import Tracing
 from rackwright.wire.ids import CellName
 

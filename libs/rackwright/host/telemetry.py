@@ -20,9 +20,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from rackwright.bus.ports import NO_HEADERS, Headers
 from rackwright.host.commits import Sealed
-from rackwright.host.follower import Step
-from rackwright.host.offers import Settled, Won
+from rackwright.host.flight import Settled, Won
 from rackwright.host.reading import Arrival
+from rackwright.host.steps import Step
 from rackwright.wire.ids import MessageId
 from rackwright.wire.message import Entry
 

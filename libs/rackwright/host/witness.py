@@ -14,8 +14,8 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.snapshot import dump
 from rackwright.host.clock import Clock
 from rackwright.host.errors import Stopped
-from rackwright.host.follower import Step
 from rackwright.host.snapshots import digest
+from rackwright.host.steps import Step
 from rackwright.wire.entries.cell import SnapshotVerified
 
 KEPT = 2048  # fleets share almost everything, so that many cost some ten megabytes

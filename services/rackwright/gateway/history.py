@@ -21,8 +21,8 @@ from rackwright.core.fold import StoppedAt, fold
 from rackwright.gateway.chronicle import Chronicle, Story
 from rackwright.gateway.counts import Counts
 from rackwright.gateway.views import Line
-from rackwright.host.follower import Step
 from rackwright.host.snapshots import BadSnapshot, find, read
+from rackwright.host.steps import Step
 from rackwright.wire.codec import Unreadable, decode_commit
 from rackwright.wire.ids import CellName
 from rackwright.wire.subjects import InvalidSubject, parse_entry

@@ -21,9 +21,9 @@ from rackwright.defragmenter.machine import Defragmenter
 from rackwright.defragmenter.state import State
 from rackwright.host.commits import Author
 from rackwright.host.create import create_ledger
-from rackwright.host.follower import Step
 from rackwright.host.runner import Runner
 from rackwright.host.service import in_process
+from rackwright.host.steps import Step
 from rackwright.wire.entries.job import (
     JobBlocked,
     JobCancelled,

@@ -23,7 +23,8 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
 from rackwright.core.machine import Offer
 from rackwright.host.commits import MAX_DATA, Author, Sealed
-from rackwright.host.offers import Flight, Lost, Offers, Won, legal_part
+from rackwright.host.flight import Flight, Lost, Won, legal_part
+from rackwright.host.offers import Offers
 from rackwright.wire.codec import Unreadable, decode_commit
 from rackwright.wire.entries.cell import LedgerCreated, LedgerTicked, WishRefused
 from rackwright.wire.ids import CellName, LedgerId, MessageId, Owner

@@ -16,9 +16,9 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding
 from rackwright.core.machine import Event, Offer
 from rackwright.host.commits import Author, Sealed
-from rackwright.host.follower import Step
-from rackwright.host.offers import Lost, Won
+from rackwright.host.flight import Lost, Won
 from rackwright.host.reading import Arrival
+from rackwright.host.steps import Step
 from rackwright.host.telemetry import Tracing
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.entries.job import JobFinished, JobFinishing
