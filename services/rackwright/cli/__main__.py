@@ -21,6 +21,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "up": Entry("up:up", "Start a cell: bus, services, agents; runs until stopped."),
         "demo": Entry("demo:demo", "Show failures, swaps, moves and defragmentation, live."),
     },
+    "Before there is a cell": {
+        "plan": Entry("plan:plan", "Usable nodes, interruptions, slice size and spares: exact."),
+    },
     "Jobs": {
         "submit": Entry("submit:submit", "Submit a job file."),
         "jobs": Entry("jobs:jobs", "List jobs."),

@@ -1,31 +1,18 @@
 """Audits a ledger wherever it lies: in a living cell, in an archive, or partly in each."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright.bus.ports import Bus, Stored
 from rackwright.core.audit import Audit
 from rackwright.core.fleet import Fleet
-from rackwright.core.fold import Folding, StoppedAt, fold
+from rackwright.core.fold import Folding
 from rackwright.host.archived import read_archive
-from rackwright.host.auditing import SCAN_EVERY, SMALL_CELL, LedgerTrimmed
-from rackwright.wire.codec import Unreadable, decode_commit
+from rackwright.host.auditing import SCAN_EVERY, SMALL_CELL
+from rackwright.host.ledgers import Progress, living, step
 from rackwright.wire.entries.node import NodeFailed
-from rackwright.wire.ids import CellName, NodeId
+from rackwright.wire.ids import NodeId
 from rackwright.wire.message import Commit, Entry
-from rackwright.wire.subjects import InvalidSubject, parse_entry
-
-Progress = Callable[[int, int], None]
-
-
-class CannotRead(Exception):
-    """A commit that cannot be folded: where, and why."""
-
-    def __init__(self, seq: int, why: str) -> None:
-        super().__init__(f"the ledger cannot be read at {seq}: {why}")
-        self.seq = seq
-        self.why = why
 
 
 @dataclass(slots=True)
@@ -43,15 +30,8 @@ class Record:
 
     def take(self, stored: Stored) -> None:
         """One message. Raises CannotRead."""
-        before = self.fleet
-        if stored.seq != before.seq + 1:
-            raise CannotRead(stored.seq, f"{before.seq + 1} had to come")
-        try:
-            cell = CellName(stored.subject.split(".")[1])
-            commit = decode_commit(parse_entry(cell, stored.subject), stored.data)
-            folding = fold(before, stored.seq, stored.at, commit)
-        except (Unreadable, InvalidSubject, StoppedAt, IndexError) as error:
-            raise CannotRead(stored.seq, str(error)) from error
+        read = step(self.fleet, stored)
+        before, commit, folding = read.before, read.commit, read.folding
         small = len(before.racks) <= SMALL_CELL
         self.audit.every = 1 if small else SCAN_EVERY
         self.audit.take(before, commit, folding)
@@ -93,18 +73,7 @@ async def audit_cell(bus: Bus, archive: Path | None, told: Progress) -> Record:
     Raises LedgerTrimmed where the beginning is missing, and what the bus and the archive raise.
     """
     record = Record()
-    ends = await bus.ledger.ends()
-    if ends.first > 1:
-        if archive is None:
-            raise LedgerTrimmed(ends.first)
-        for stored in read_archive(archive):
-            record.take(stored)
-        if record.fleet.seq + 1 < ends.first:
-            raise LedgerTrimmed(ends.first)
-    async with bus.ledger.follow(record.fleet.seq + 1) as feed:
-        while record.fleet.seq < ends.last:
-            for stored in await feed.batch():
-                record.take(stored)
-            told(record.fleet.seq, ends.last)
+    async for stored in living(bus, archive, told):
+        record.take(stored)
     record.end()
     return record

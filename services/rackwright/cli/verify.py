@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from rackwright.cli.failures import Failure
-from rackwright.cli.recorded import CannotRead, Record, audit_archive, audit_cell
+from rackwright.cli.recorded import Record, audit_archive, audit_cell
 from rackwright.cli.session import Where, reaching, run
 from rackwright.core.audit import CHECKS
 from rackwright.core.policy.leases import DRIFT, declare_after
 from rackwright.host.archive import ArchiveBroken
 from rackwright.host.auditing import LedgerTrimmed
+from rackwright.host.ledgers import CannotRead
 from rackwright.wire.codec import to_json
 from rackwright.wire.policy import Policy
 

@@ -48,11 +48,13 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usable:
-    """Nodes that whole slices can use: on average, and what is undercut in 10 and 50 % of time."""
+    """Nodes that whole slices can use: on average, and what is undercut in so many % of time."""
 
     mean: float
+    p1: int
     p10: int
     p50: int
+    p90: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,22 +103,32 @@ def reliability(
 
 
 def usable_nodes(
-    *, racks: int, nodes_per_rack: int, slice_nodes: int, unavailable: float
+    *,
+    racks: int,
+    nodes_per_rack: int,
+    slice_nodes: int,
+    unavailable: float,
+    rack_up: float = 1.0,
 ) -> Usable:
     """Nodes usable in whole slices: each rack gives slice x floor(healthy / slice).
 
-    Healthy nodes of a rack are binomial; racks are independent. 128 x 18 at 2 % gives 2,037 for
-    slices of 16 and 1,602 for 18. Raises Impossible.
+    Healthy nodes of a rack are binomial; racks are independent. A rack is up as a whole for
+    `rack_up` of the time and gives nothing else. 128 x 18 at 2 % gives 2,037 for slices of 16 and
+    1,602 for 18. Raises Impossible.
     """
     _check_shape(racks, nodes_per_rack, slice_nodes, unavailable)
-    slices = _slices_of_rack(nodes_per_rack, slice_nodes, unavailable)
+    _check_range("rack up", rack_up, above=-1e-9, below=1 + 1e-9)
+    slices = [rack_up * share for share in slices_of_rack(nodes_per_rack, slice_nodes, unavailable)]
+    slices[0] += 1 - rack_up
     mean = racks * slice_nodes * sum(count * share for count, share in enumerate(slices))
     first, cell = _power(slices, racks)
     cumulated = list(accumulate(cell))
     return Usable(
         mean=mean,
+        p1=slice_nodes * (first + _quantile(cumulated, 0.01)),
         p10=slice_nodes * (first + _quantile(cumulated, 0.10)),
         p50=slice_nodes * (first + _quantile(cumulated, 0.50)),
+        p90=slice_nodes * (first + _quantile(cumulated, 0.90)),
     )
 
 
@@ -140,7 +152,7 @@ def unswappable_per_year(
     _check_range("spares", spares, above=-1)
     _check_shape(racks, slice_nodes + spares, slice_nodes, unavailable)
     failures = racks * slice_nodes / mtbf_days * DAYS_PER_YEAR
-    return failures * _binomial(slice_nodes + spares - 1, spares, unavailable)
+    return failures * binomial(slice_nodes + spares - 1, spares, unavailable)
 
 
 def break_even(
@@ -157,8 +169,8 @@ def break_even(
     _check_range("shortfall", shortfall, above=-1e-9, below=1)
 
     def lead(unavailable: float) -> float:
-        mine = _mean_of_rack(nodes_per_rack, slice_nodes, unavailable)
-        return mine - (1 - shortfall) * _mean_of_rack(nodes_per_rack, other, unavailable)
+        mine = mean_of_rack(nodes_per_rack, slice_nodes, unavailable)
+        return mine - (1 - shortfall) * mean_of_rack(nodes_per_rack, other, unavailable)
 
     ahead = lead(GRID) > 0
     for step in range(2, round(1 / GRID)):
@@ -196,20 +208,22 @@ def _check_shape(racks: int, nodes_per_rack: int, slice_nodes: int, unavailable:
         raise Impossible("unavailable", unavailable, "a share, 0 to 1")
 
 
-def _binomial(trials: int, hits: int, chance: float) -> float:
+def binomial(trials: int, hits: int, chance: float) -> float:
+    """The chance of exactly so many hits in so many trials."""
     return comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits)
 
 
-def _slices_of_rack(nodes: int, slice_nodes: int, unavailable: float) -> list[float]:
+def slices_of_rack(nodes: int, slice_nodes: int, unavailable: float) -> list[float]:
     """The chance that a rack gives 0, 1, 2 ... whole slices."""
     chances = [0.0] * (nodes // slice_nodes + 1)
     for healthy in range(nodes + 1):
-        chances[healthy // slice_nodes] += _binomial(nodes, healthy, 1 - unavailable)
+        chances[healthy // slice_nodes] += binomial(nodes, healthy, 1 - unavailable)
     return chances
 
 
-def _mean_of_rack(nodes: int, slice_nodes: int, unavailable: float) -> float:
-    chances = _slices_of_rack(nodes, slice_nodes, unavailable)
+def mean_of_rack(nodes: int, slice_nodes: int, unavailable: float) -> float:
+    """Nodes that whole slices can use in one rack, on average."""
+    chances = slices_of_rack(nodes, slice_nodes, unavailable)
     return slice_nodes * sum(count * chance for count, chance in enumerate(chances))
 
 
