@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from rackwright.bus.ports import Appended, Outcome, Refused, Unsettled
 from rackwright.core.fleet import Fleet
-from rackwright.core.fold import fold
+from rackwright.core.fold import fold, refuses
 from rackwright.core.machine import Offer
 from rackwright.host.commits import Author, Sealed
 from rackwright.wire.codec import Unreadable
@@ -136,12 +136,11 @@ def legal_part(
     author: Author, fleet: Fleet, offer: Offer, now: float
 ) -> tuple[Offer | None, list[Lost]]:
     """What of an offer the fold would take at `now` of ledger time, and what it would not."""
-    commit = author.commit(fleet, offer, now)
-    whole = fold(fleet, fleet.seq + 1, now, commit)
-    if not whole.void:
+    why = refuses(fleet, now, author.commit(fleet, offer, now))
+    if why is None:
         return offer, []
     if len(offer.entries) == 1:
-        return None, [Lost(offer=offer, why=whole.why)]
+        return None, [Lost(offer=offer, why=why)]
     kept, lost, trial = [], [], fleet
     for entry in offer.entries:
         one = replace(offer, entries=(entry,), wishes_to=None)

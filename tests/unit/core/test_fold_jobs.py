@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.core.fold import apply, fold
+from rackwright.core.fold import apply, fold, refuses
 from rackwright.core.jobs import JobState, WoundKind
 from rackwright.core.legality import illegal
 from rackwright.wire.entries.job import (
@@ -279,16 +279,27 @@ def test_a_commit_that_breaks_the_chain_is_void(more: dict[str, Any], why: str) 
     folding = fold(before, before.seq + 1, before.time, commit(made, queued(), **more))
     assert folding.void
     assert why in folding.why
+    assert refuses(before, before.time, commit(made, queued(), **more)) == folding.why
     assert (folding.fleet.seq, folding.fleet.voids) == (before.seq + 1, before.voids + 1)
     assert folding.fleet.jobs == before.jobs
 
 
 def test_a_commit_with_one_illegal_entry_has_no_effect_at_all() -> None:
     made = cell(1, 4)
-    both = commit(made, queued(), entries=(queued(), queued()))
+    twice = queued()
+    both = commit(made, twice, entries=(twice, twice))
     folding = fold(made.fleet, made.fleet.seq + 1, made.fleet.time, both)
     assert folding.void
     assert J not in folding.fleet.jobs
+    assert refuses(made.fleet, made.fleet.time, both) == folding.why
+
+
+def test_what_the_fold_would_take_is_not_refused_and_asking_changes_nothing() -> None:
+    made = cell(1, 4)
+    before = made.fleet
+    assert refuses(before, before.time, commit(made, queued())) is None
+    assert (made.fleet is before, J in before.jobs) == (True, False)
+    assert not fold(before, before.seq + 1, before.time, commit(made, queued())).void
 
 
 def test_a_wild_clock_moves_ledger_time_by_a_minute_at_most() -> None:
