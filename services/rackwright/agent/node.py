@@ -5,7 +5,6 @@ into its status. Several nodes of one process share the bus and the watches, not
 """
 
 import json
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +17,14 @@ from rackwright.agent.backend import Backend
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
 from rackwright.agent.files import replace_file
 from rackwright.agent.hold import Hold
-from rackwright.agent.lease import now_ns
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import Refused
 from rackwright.agent.said import Who, worker_status
 from rackwright.agent.site import Site
 from rackwright.agent.stops import Stops
-from rackwright.wire.ids import CellName, LedgerId, SessionId, WorkerId, parse_worker
+from rackwright.agent.timing import LIVE, Timing
+from rackwright.wire.ids import CellName, LedgerId, WorkerId, parse_worker
 from rackwright.wire.nodes import Hardware
 from rackwright.wire.signals import Fault, NodeStatus, WorkerStatus
 from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments
@@ -53,6 +52,7 @@ class NodeAgent:
         tell: Callable[[Fault], None],
         root: Path | None = None,
         hooks: Path | None = None,
+        timing: Timing = LIVE,
     ) -> None:
         self.who = who
         self.hold = Hold(session=who.session)
@@ -62,6 +62,7 @@ class NodeAgent:
         self._job_of = job_of
         self._say = say
         self._root = root
+        self._timing = timing
         self._site = Site(hooks, lambda: self.who, job_of, tell)
         self._backend: Backend | None = None
         self._files: Callable[[str], WorkerFiles] | None = None
@@ -84,7 +85,7 @@ class NodeAgent:
         """Give it its workers. `save` makes a pretended worker keep its work on notice."""
         self._backend = backend
         self._files = files
-        self._stops = Stops(backend, files, save)
+        self._stops = Stops(backend, files, save, self._timing)
         self._say()
 
     def read_progress_with(self, reader: ProgressReader) -> None:
@@ -138,13 +139,13 @@ class NodeAgent:
         The old session may have been fenced in the ledger, which is for good. Workers that stop
         with the lease are waited for, so that the join does not list what is being killed.
         """
-        lapsed_ns = now_ns() - self.hold.until_ns
+        lapsed_ns = self._timing.now_ns() - self.hold.until_ns
         if self.hold.until_ns == 0 or lapsed_ns < 0 or self.silent:
             return False
         dying = any(not record.ended for record in self.workers.records.values())
         if dying and lapsed_ns < DYING_NS:
             return False
-        session = SessionId(f"s{secrets.token_hex(6)}")
+        session = self._timing.session()
         log.warning("session.renewed", node=self.who.node, old=self.who.session, new=session)
         self.who = replace(self.who, session=session)
         self.hold = Hold(session=session)
@@ -154,7 +155,7 @@ class NodeAgent:
 
     def echoed(self, session: Any, n: int, lease_s: float, head: int) -> None:
         """A monitor has heard us: the lease runs on, and what waited for it is tried again."""
-        had = self.workers.lease_ns > now_ns()
+        had = self.workers.lease_ns > self._timing.now_ns()
         if not self.silent and self.hold.echoed(session, n, lease_s, head):
             self.workers.feed(self.hold.until_ns)
             if not had:

@@ -5,16 +5,14 @@ lease of their node runs out. A pretended job takes `pretend_s` seconds of runni
 checkpoint interval it goes on from its last checkpoint, kept here as a shared file system would.
 """
 
-import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from rackwright.agent.lease import now_ns
 from rackwright.agent.progress import Progress
 from rackwright.agent.records import WorkerRecord, WorkerSpec, WorkerState
 from rackwright.agent.refusals import HasEnded, NoLease, UnknownWorker
+from rackwright.agent.timing import LIVE, Alarm, Timing
 
 NS = 1_000_000_000
 SHORTEST_S = 0.05  # between two checkpoints of a worker
@@ -49,19 +47,20 @@ class PretendedWorkers:
         of: Callable[[str], Pretence],
         checkpoints: Checkpoints,
         on_progress: Callable[[str, Progress], None],
+        timing: Timing = LIVE,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._timing = timing
         self._on_change = on_change
         self._of = of
         self._checkpoints = checkpoints
         self._on_progress = on_progress
         self._records: dict[str, WorkerRecord] = {}
         self._spent: set[str] = set()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._saves: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, Alarm] = {}
+        self._saves: dict[str, Alarm] = {}
         self._began: dict[str, float] = {}
         self._lease_ns = 0
-        self._fence: asyncio.TimerHandle | None = None
+        self._fence: Alarm | None = None
 
     @property
     def records(self) -> Mapping[str, WorkerRecord]:
@@ -91,7 +90,7 @@ class PretendedWorkers:
             worker_id=spec.worker_id,
             state=WorkerState.PREPARED,
             gpus=spec.gpus,
-            at=time.time(),
+            at=self._timing.wall(),
         )
         self._records[spec.worker_id] = record
         return record
@@ -106,9 +105,9 @@ class PretendedWorkers:
         self._check_lease()
         plan = self._of(worker_id)
         left = max(0.0, plan.run_s - self._checkpoints.saved.get(_job(worker_id), 0.0))
-        self._began[worker_id] = self._loop.time()
-        self._timers[worker_id] = self._loop.call_later(left, self._finish, worker_id)
-        self._put(replace(record, state=WorkerState.RUNNING, at=time.time()))
+        self._began[worker_id] = self._timing.now_ns() / NS
+        self._timers[worker_id] = self._timing.later(left, self._finish, worker_id)
+        self._put(replace(record, state=WorkerState.RUNNING, at=self._timing.wall()))
         self._save_later(worker_id, plan)
         if self._fence is None:
             self._arm()
@@ -152,7 +151,7 @@ class PretendedWorkers:
             raise UnknownWorker(worker_id) from None
 
     def _check_lease(self) -> None:
-        now = now_ns()
+        now = self._timing.now_ns()
         if now >= self._lease_ns:
             raise NoLease(self._lease_ns, now)
 
@@ -160,12 +159,12 @@ class PretendedWorkers:
         return [w for w, r in self._records.items() if r.state is WorkerState.RUNNING]
 
     def _arm(self) -> None:
-        left = max(0.0, (self._lease_ns - now_ns()) / NS)
-        self._fence = self._loop.call_later(left, self._fenced)
+        left = max(0.0, (self._lease_ns - self._timing.now_ns()) / NS)
+        self._fence = self._timing.later(left, self._fenced)
 
     def _fenced(self) -> None:
         self._fence = None
-        if now_ns() >= self._lease_ns:
+        if self._timing.now_ns() >= self._lease_ns:
             for worker_id in self._running():
                 self._end(worker_id, WorkerState.FENCED, None)
         elif self._running():
@@ -180,13 +179,13 @@ class PretendedWorkers:
             if timer is not None:
                 timer.cancel()
         self._began.pop(worker_id, None)
-        self._put(replace(self._records[worker_id], state=state, code=code, at=time.time()))
+        self._put(replace(self._records[worker_id], state=state, code=code, at=self._timing.wall()))
 
     def _save_later(self, worker_id: str, plan: Pretence) -> None:
         """Only rank 0 writes checkpoints, so that a job's work is counted once."""
         if plan.interval_s is not None and worker_id.split("/")[1] == "0":
             pause = max(plan.interval_s, SHORTEST_S)
-            self._saves[worker_id] = self._loop.call_later(pause, self._save_again, worker_id)
+            self._saves[worker_id] = self._timing.later(pause, self._save_again, worker_id)
 
     def _save_again(self, worker_id: str) -> None:
         self._keep(worker_id)
@@ -196,11 +195,11 @@ class PretendedWorkers:
         """What it has done since its start or its last checkpoint is safe."""
         if worker_id.split("/")[1] != "0":
             return
-        now, job = self._loop.time(), _job(worker_id)
+        now, job = self._timing.now_ns() / NS, _job(worker_id)
         done = now - self._began[worker_id]
         self._began[worker_id] = now
         self._checkpoints.saved[job] = self._checkpoints.saved.get(job, 0.0) + done
-        self._on_progress(worker_id, Progress(ready=True, checkpoint_at=time.time()))
+        self._on_progress(worker_id, Progress(ready=True, checkpoint_at=self._timing.wall()))
 
     def _put(self, record: WorkerRecord) -> None:
         self._records[record.worker_id] = record

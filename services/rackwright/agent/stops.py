@@ -4,8 +4,6 @@ A worker on notice is ended when it has saved, or when the time is up; the notic
 until then. What was told to end is remembered, so that it is told once.
 """
 
-import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +11,7 @@ from rackwright.agent import membership
 from rackwright.agent.backend import Backend
 from rackwright.agent.dressing import signal_number
 from rackwright.agent.records import WorkerFiles
+from rackwright.agent.timing import LIVE, Alarm, Timing
 from rackwright.wire.ids import WorkerId
 from rackwright.wire.values import JobValue, StopLine
 
@@ -23,7 +22,7 @@ class _Notice:
 
     at: float
     grace_s: float
-    timer: asyncio.TimerHandle
+    timer: Alarm
 
 
 class Stops:
@@ -37,10 +36,12 @@ class Stops:
         workers: Backend,
         files: Callable[[str], WorkerFiles] | None,
         save: Callable[[str], None] | None,
+        timing: Timing = LIVE,
     ) -> None:
         self._workers = workers
         self._files = files
         self._save = save
+        self._timing = timing
         self._told: set[WorkerId] = set()
         self._notices: dict[WorkerId, _Notice] = {}
 
@@ -55,8 +56,8 @@ class Stops:
             self._workers.stop(line.worker, line.grace_s)
             self._told.add(line.worker)
             return
-        timer = asyncio.get_running_loop().call_later(line.notice_s, self._end, line.worker)
-        now = time.time()
+        timer = self._timing.later(line.notice_s, self._end, line.worker)
+        now = self._timing.wall()
         self._notices[line.worker] = _Notice(at=now, grace_s=line.grace_s, timer=timer)
         self._told.add(line.worker)
         if self._files is not None:
