@@ -7,6 +7,7 @@ from immutables import Map
 from rackwright.core.index import RackIndex
 from rackwright.core.jobs import Job, Slice, Tombstone
 from rackwright.core.racks import Node, Rack
+from rackwright.core.shares import Account, Usage
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
 from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
@@ -83,7 +84,8 @@ class Fleet:
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
-    is `leaving` by job. `touched_racks` and `touched_jobs` are what the last commit changed.
+    is `leaving` by job; `usage` what owners have used. `touched_racks` and `touched_jobs` are what
+    the last commit changed.
     """
 
     ledger: LedgerId = LedgerId("")
@@ -115,6 +117,7 @@ class Fleet:
     ends_first: int = 0
     ends_next: int = 0
     culprits: tuple[float, ...] = ()
+    usage: Map[Account, Usage] = Map()
     verified: tuple[tuple[int, str], ...] = ()
     touched_racks: set[int] = field(default_factory=set)
     touched_jobs: set[JobId] = field(default_factory=set)

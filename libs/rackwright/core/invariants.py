@@ -7,9 +7,11 @@ safe means.
 from collections.abc import Iterator
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.index import RackIndex, bits
 from rackwright.core.jobs import ASSIGNED, ENDED, Job, JobState
 from rackwright.core.racks import Rack, refresh_health, spare_target
+from rackwright.core.shares import Account
 from rackwright.wire.ids import WorkerId
 
 
@@ -31,7 +33,14 @@ def check(fleet: Fleet) -> None:
 
 def broken(fleet: Fleet) -> list[str]:
     """All rules that do not hold."""
-    return [*_seats(fleet), *_jobs(fleet), *_workers(fleet), *_counters(fleet), *_plans(fleet)]
+    return [
+        *_seats(fleet),
+        *_jobs(fleet),
+        *_workers(fleet),
+        *_counters(fleet),
+        *_usage(fleet),
+        *_plans(fleet),
+    ]
 
 
 def _seats(fleet: Fleet) -> Iterator[str]:
@@ -144,6 +153,22 @@ def _counters(fleet: Fleet) -> Iterator[str]:
         kept = index.by_free_gpus[count] if count < len(index.by_free_gpus) else 0
         if racks != kept:
             yield f"index: racks with {count} free GPUs differ"
+
+
+def _usage(fleet: Fleet) -> Iterator[str]:
+    """Owners use what their jobs have."""
+    found: dict[Account, tuple[int, int]] = {}
+    for job in fleet.jobs.values():
+        gpus, lent = gpus_in_use(fleet, job.slices)
+        if gpus or lent:
+            account = (job.spec.queue, job.owner)
+            before = found.get(account, (0, 0))
+            found[account] = (before[0] + gpus, before[1] + lent)
+    kept = {account: (one.gpus, one.lent) for account, one in fleet.usage.items()}
+    for account in sorted({*found, *kept}):
+        have, counted = found.get(account, (0, 0)), kept.get(account, (0, 0))
+        if have != counted:
+            yield f"usage of {account[1]} in {account[0]}: {counted} is {have} by a scan"
 
 
 def _first_difference(rack: Rack, fresh: Rack) -> str:

@@ -185,14 +185,8 @@ class Job:
     @property
     def pinned(self) -> bool:
         """Work that defragmentation and preemption may not touch."""
-        spec = self.spec
-        return (
-            spec.job_class is JobClass.INTERACTIVE
-            or not spec.restartable
-            or not spec.preemptible
-            or spec.checkpoint.where is CheckpointPlace.LOCAL
-            or (spec.job_class is JobClass.SERVICE and not spec.movable)
-        )
+        stays = self.spec.job_class is JobClass.SERVICE and not self.spec.movable
+        return stays or may_not_move(self.spec)
 
     def slice_of(self, rank: int) -> Slice:
         """The slice that holds `rank`. Raises KeyError for a rank the job does not have."""
@@ -209,6 +203,16 @@ class Job:
     def ranks(self) -> int:
         """Number of ranks it is placed with."""
         return sum(part.size for part in self.slices)
+
+
+def may_not_move(spec: JobSpec) -> bool:
+    """Is this work pinned by what it is? A service that is not `movable` is pinned besides."""
+    return (
+        spec.job_class is JobClass.INTERACTIVE
+        or not spec.restartable
+        or not spec.preemptible
+        or spec.checkpoint.where is CheckpointPlace.LOCAL
+    )
 
 
 def need_of(spec: JobSpec, slices: int) -> Fitness:

@@ -73,7 +73,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "can never fit this cell",
     ),
     "quota": (
-        "queue {queue} may have {most} GPUs, has {used}, and {asked} more are asked for",
+        "{limit}: queue {queue} may have {most} GPUs of it, {used} are in use, and {asked} more are"
+        " asked for",
         "its queue may have no more now",
     ),
     "health": (
@@ -262,6 +263,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 # Codes that begin so. {} as above.
 FAMILIES: dict[str, tuple[str, ...]] = {
     "spec.": ("{field} {is} {why}; ask for {ask}", "the specification cannot stand"),
+    "policy.": ("{field} {is} {why}; ask for {ask}", "the settings cannot stand"),
     "exit.": (
         "rank {rank} ended with {exit}, and {retries} of {budget} retries are used up",
         "its process ended with {exit}",

@@ -11,6 +11,7 @@ from immutables import Map
 from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan
 from rackwright.core.jobs import Job, Tombstone, protected
 from rackwright.core.racks import Leaving, Node, Rack, Tenancy, refresh_health
+from rackwright.core.shares import Account, Usage
 from rackwright.wire.codec import canonical, read_json
 from rackwright.wire.ids import JobId, LedgerId, MessageId, WorkerId, parse_worker
 from rackwright.wire.nodes import RackFitness, RackSpec
@@ -68,6 +69,7 @@ class FleetRecord:
     culprits: tuple[float, ...]
     verified: tuple[tuple[int, str], ...]
     voids: int
+    usage: tuple[tuple[Account, Usage], ...] = ()
 
 
 def record(fleet: Fleet) -> FleetRecord:
@@ -100,7 +102,12 @@ def record(fleet: Fleet) -> FleetRecord:
         culprits=fleet.culprits,
         verified=fleet.verified,
         voids=fleet.voids,
+        usage=tuple(sorted(fleet.usage.items(), key=_account)),
     )
+
+
+def _account(kept: tuple[Account, Usage]) -> Account:
+    return kept[0]
 
 
 def _rack_record(rack: Rack) -> RackRecord:
@@ -152,6 +159,7 @@ def load(data: bytes) -> Fleet:
         culprits=made.culprits,
         verified=made.verified,
         voids=made.voids,
+        usage=Map(made.usage),
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)

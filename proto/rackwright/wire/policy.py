@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
-from rackwright.wire.ids import QueueRef
+from rackwright.wire.ids import OwnerRef, QueueRef
+from rackwright.wire.jobs import JobClass
 from rackwright.wire.message import Counted, Natural, Part
 from rackwright.wire.nodes import MAX_RACK_NODES
 
@@ -28,8 +29,15 @@ def knob(default: Any, unit: str, why: str) -> Any:
     return field(default=default, metadata={"unit": unit, "why": why})
 
 
+def table(unit: str, why: str) -> Any:
+    """A field that holds a value by queue or owner, none by default."""
+    return field(default_factory=dict, metadata={"unit": unit, "why": why})
+
+
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
+Priority = Annotated[int, Ge(0), Le(100)]
+Share = Annotated[float, Gt(0), Le(1)]
 SliceNodes = Annotated[int, Ge(1), Le(MAX_RACK_NODES)]
 
 
@@ -38,12 +46,29 @@ class Policy(Part):
     """All settings that decide something. Times in seconds unless the unit says otherwise."""
 
     slice_nodes: SliceNodes = knob(16, "nodes", "largest power of two that leaves two spares of 18")
-    queue_slice_nodes: dict[QueueRef, SliceNodes] = field(
-        default_factory=dict, metadata={"unit": "nodes", "why": "slice size of a queue"}
+    queue_slice_nodes: dict[QueueRef, SliceNodes] = table("nodes", "slice size of a queue")
+    queue_classes: dict[QueueRef, tuple[JobClass, ...]] = table(
+        "", "classes a queue takes; one that is not listed takes all"
     )
-    queue_gpus: dict[QueueRef, Natural] = field(
-        default_factory=dict, metadata={"unit": "GPUs", "why": "most a queue may have at once"}
+    queue_priority: dict[QueueRef, Priority] = table("", "highest priority a queue takes")
+    queue_gpus: dict[QueueRef, Natural] = table("GPUs", "most a queue may have at once")
+    queue_pinned_gpus: dict[QueueRef, Natural] = table(
+        "GPUs", "most that pinned work of a queue may have at once"
     )
+    queue_lent_gpus: dict[QueueRef, Natural] = table(
+        "GPUs", "most that a queue may have on lent spares at once"
+    )
+    pinned_share: Share = knob(
+        0.05, "of GPUs", "for pinned work of all queues: 20 % of small jobs pin 25 racks of 140"
+    )
+    interactive_job_gpus: Counted = knob(4, "GPUs", "most an interactive job may have: one node")
+    interactive_owner_gpus: Counted = knob(8, "GPUs", "most an owner may have in interactive jobs")
+    queue_weight: dict[QueueRef, Positive] = table("", "deserved share of a queue, 1 if not given")
+    owner_weight: dict[OwnerRef, Positive] = table("", "deserved share of an owner, 1 if not given")
+    fair_half_life_s: Positive = knob(604_800.0, "s", "7 days: after so long use counts half")
+    lent_weight: NotNegative = knob(0.25, "", "what time on lent spares counts in an owner's use")
+    starve_after_s: Positive = knob(21_600.0, "s", "6 hours: the oldest job of a priority is first")
+    starve_racks: Share = knob(0.05, "of racks", "most that are kept for starved jobs")
     spares_large: Natural = knob(2, "nodes", "beside more than 4 protected nodes")
     spares_small: Natural = knob(1, "nodes", "beside 2 to 4 protected nodes")
     lend_spares: bool = knob(True, "", "3 to 6 points of the cell")

@@ -71,7 +71,7 @@ def _value(value: object) -> str:
         case float():
             return f"{value:g}"
         case dict():
-            return ", ".join(f"{key}: {inner}" for key, inner in value.items()) or "-"
+            return ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) or "-"
         case list() | tuple():
             return ", ".join(map(str, value)) or "-"
         case _:

@@ -4,16 +4,20 @@ A shape that has been tried in vain is tried again only after something that cou
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from math import inf
+from types import MappingProxyType
 
 from rackwright.core.jobs import Job
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, Owner
 
 Shape = Hashable
+NOBODY: Mapping[Owner, float] = MappingProxyType({})
 Order = tuple[int, int, float, JobId]
-"""Higher priority, then work taken off its nodes, then the earlier submit, then the id."""
+"""One owner's jobs: higher priority, then work taken off its nodes, then the earlier submit, then
+the id. Between owners see `Candidates`."""
 
 
 def order_of(job: Job) -> Order:
@@ -51,10 +55,14 @@ def shape_of(job: Job) -> Shape:
 
 @dataclass(slots=True)
 class JobQueue:
-    """`untried` shapes may fit; `later` are jobs in back-off, by the ledger time of its end."""
+    """`untried` shapes may fit; `later` are jobs in back-off, by the ledger time of its end.
 
-    groups: dict[Shape, list[Order]] = field(default_factory=dict)
-    where: dict[JobId, tuple[Shape, Order]] = field(default_factory=dict)
+    `groups` are the jobs by shape and owner: in each the order does not change while they wait,
+    only between them it does, as owners use more or less of the cell.
+    """
+
+    groups: dict[Shape, dict[Owner, list[Order]]] = field(default_factory=dict)
+    where: dict[JobId, tuple[Shape, Owner, Order]] = field(default_factory=dict)
     untried: dict[Shape, None] = field(default_factory=dict)
     stuck: dict[Shape, None] = field(default_factory=dict)
     later: list[tuple[float, JobId]] = field(default_factory=list)
@@ -66,8 +74,8 @@ class JobQueue:
             heappush(self.later, (job.not_before, job.id))
             return
         shape, order = shape_of(job), order_of(job)
-        insort(self.groups.setdefault(shape, []), order)
-        self.where[job.id] = (shape, order)
+        insort(self.groups.setdefault(shape, {}).setdefault(job.owner, []), order)
+        self.where[job.id] = (shape, job.owner, order)
         if shape not in self.stuck:
             self.untried.setdefault(shape)
 
@@ -76,10 +84,13 @@ class JobQueue:
         found = self.where.pop(name, None)
         if found is None:
             return
-        shape, order = found
-        group = self.groups[shape]
+        shape, owner, order = found
+        owners = self.groups[shape]
+        group = owners[owner]
         del group[bisect_left(group, order)]
         if not group:
+            del owners[owner]
+        if not owners:
             del self.groups[shape]
             self.untried.pop(shape, None)
             self.stuck.pop(shape, None)
@@ -99,9 +110,29 @@ class JobQueue:
         self.untried.pop(shape, None)
         self.stuck.setdefault(shape)
 
-    def candidates(self) -> "Candidates":
-        """Jobs of untried shapes, best first."""
-        return Candidates(queue=self)
+    def starved(self, before: float) -> dict[int, JobId]:
+        """Of each priority the job that waits longest, if it was submitted before that time."""
+        found: dict[int, tuple[float, JobId]] = {}
+        for owners in self.groups.values():
+            for group in owners.values():
+                for place in {0, bisect_left(group, (group[0][0], 1, -inf, JobId("")))}:
+                    for priority, _, at, name in group[place : place + 1]:
+                        if at < before:
+                            one = (at, name)
+                            found[-priority] = min(one, found.get(-priority, one))
+        return {priority: name for priority, (_, name) in found.items()}
+
+    def candidates(
+        self, standings: Mapping[Owner, float] = NOBODY, starved: Collection[JobId] = ()
+    ) -> "Candidates":
+        """Jobs of untried shapes, best first. `standings`: what owners have used lately for what
+        they deserve; `starved` jobs are first of their priority.
+        """
+        return Candidates(queue=self, standings=standings, starved=starved)
+
+
+Turn = tuple[int, int, int, float, float, JobId]
+"""Whose turn it is: priority, work taken off its nodes, starved, owner's standing, submit, id."""
 
 
 @dataclass(slots=True)
@@ -109,22 +140,33 @@ class Candidates:
     """Goes through the jobs of untried shapes in order; a shape found not to fit is left out."""
 
     queue: JobQueue
-    heads: list[tuple[Order, int, Shape]] = field(default_factory=list)
+    standings: Mapping[Owner, float]
+    starved: Collection[JobId]
+    heads: list[tuple[Turn, int, Shape, Owner]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.heads = [(self.queue.groups[shape][0], 0, shape) for shape in self.queue.untried]
+        self.heads = [
+            (self._turn(owner, group[0]), 0, shape, owner)
+            for shape in self.queue.untried
+            for owner, group in self.queue.groups[shape].items()
+        ]
         heapify(self.heads)
 
     def __bool__(self) -> bool:
         return bool(self.heads)
 
+    def _turn(self, owner: Owner, order: Order) -> Turn:
+        priority, head, at, name = order
+        return (priority, head, name not in self.starved, self.standings.get(owner, 0.0), at, name)
+
     def next(self) -> tuple[JobId, Shape]:
         """The best job that is left, and its shape. Its successor is a candidate from now on."""
-        order, turn, shape = heappop(self.heads)
-        group = self.queue.groups[shape]
-        if turn + 1 < len(group):
-            heappush(self.heads, (group[turn + 1], turn + 1, shape))
-        return order[3], shape
+        turn, place, shape, owner = heappop(self.heads)
+        group = self.queue.groups[shape][owner]
+        if place + 1 < len(group):
+            after = (self._turn(owner, group[place + 1]), place + 1, shape, owner)
+            heappush(self.heads, after)
+        return turn[-1], shape
 
     def leave_out(self, shape: Shape) -> None:
         """No job of this shape fits; it was the one given last."""

@@ -6,13 +6,15 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
+from rackwright.core.policy.fairness import standings
 from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
-from rackwright.placer.state import State
+from rackwright.placer.state import Standing, State
 from rackwright.wire.entries.job import JobPlaced
 from rackwright.wire.message import MAX_ENTRIES
 from rackwright.wire.policy import Automation
 
+STANDING_S = 5.0
 IN_VAIN = 64  # shapes that do not fit, a turn; the others are tried in the next one
 
 
@@ -32,6 +34,19 @@ def may_place(fleet: Fleet, event: Event) -> Wait | None:
     return None if seconds is None else Wait(mono=event.mono + seconds)
 
 
+def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
+    """Looked at anew every few seconds: use of days does not change sooner."""
+    known = state.standing
+    if known is None or not 0 <= event.now - known.at < STANDING_S:
+        before = event.now - fleet.policy.starve_after_s
+        known = state.standing = Standing(
+            at=event.now,
+            used=standings(fleet, event.now),
+            starved=frozenset(state.queue.starved(before).values()),
+        )
+    return known
+
+
 def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Fleet]:
     """As many jobs as fit, at most a commit of them, and the fleet with them."""
     if not state.queue.untried:
@@ -40,7 +55,8 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
     if waits is not None:
         return [WakeAt(mono=waits.mono)], fleet
     entries: list[JobPlaced] = []
-    candidates = state.queue.candidates()
+    standing = whose_turn(state, fleet, event)
+    candidates = state.queue.candidates(standing.used, standing.starved)
     in_vain = 0
     trial = fleet
     while candidates and len(entries) < MAX_ENTRIES and in_vain < IN_VAIN:

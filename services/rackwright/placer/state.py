@@ -4,13 +4,14 @@ The state belongs to the machine, which changes it in place: one submit among 10
 copy of the queue.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Room, Wished
 from rackwright.placer.jobqueue import JobQueue, Shape
 from rackwright.placer.reports import Reports
-from rackwright.wire.ids import JobId, MessageId, WorkerId
+from rackwright.wire.ids import JobId, MessageId, Owner, WorkerId
 from rackwright.wire.reasons import Reason
 
 
@@ -30,6 +31,17 @@ class Blame:
     membership: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Who is before whom between equals, found at ledger time `at`: what owners have used for what
+    they deserve, and the starved job of each priority.
+    """
+
+    at: float
+    used: Mapping[Owner, float]
+    starved: frozenset[JobId]
+
+
 @dataclass(slots=True, kw_only=True)
 class State:
     """What waits for an answer, and what was seen.
@@ -45,6 +57,7 @@ class State:
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
     charged: the last exit that a job was blamed for.
+    standing: who is before whom.
     turned_at: ledger time of the fleet at the last turn.
     room: how full the ledger is, and from where on submits are refused.
     trimmed, trim_at: wishes up to there were dropped; when (`mono`) to look again.
@@ -67,6 +80,7 @@ class State:
     telling: set[JobId] = field(default_factory=set)
     judged: dict[Shape, Judged] = field(default_factory=dict)
     charged: dict[JobId, Blame] = field(default_factory=dict)
+    standing: Standing | None = None
     turned_at: float = 0.0
     room: Room | None = None
     trimmed: int = 0

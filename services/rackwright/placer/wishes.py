@@ -15,6 +15,7 @@ from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Offer, Room, Wished
 from rackwright.core.policy.admission import Admitted, admit
+from rackwright.core.policy.settings import beyond_the_cell
 from rackwright.placer.state import State
 from rackwright.wire.codec import canonical
 from rackwright.wire.entries.cell import (
@@ -347,6 +348,9 @@ def _define(fleet: Fleet, wished: Wished, wish: DefineRacks) -> list[Entry]:
 
 
 def _policy(fleet: Fleet, wished: Wished, wish: SetPolicy) -> list[Entry]:
+    problem = beyond_the_cell(fleet, wish.policy)
+    if problem is not None:
+        return [refused(wished, problem.code, **problem.numbers)]
     return [PolicySet(policy=wish.policy, by=wished.owner, wish=wished.seq, cause=wished.id)]
 
 

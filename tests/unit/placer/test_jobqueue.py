@@ -12,10 +12,12 @@ from rackwright.wire.ids import JobId, Owner
 from rackwright.wire.jobs import JobSpec
 
 
-def job(name: str, at: float = 0.0, *, not_before: float = 0.0, **spec: Any) -> Job:
+def job(
+    name: str, at: float = 0.0, *, not_before: float = 0.0, owner: str = "ann", **spec: Any
+) -> Job:
     return Job(
         id=JobId(name),
-        owner=Owner("ann"),
+        owner=Owner(owner),
         spec=JobSpec(name=JobId(name), **({"nodes": 1} | spec)),
         spec_hash="h",
         state=JobState.QUEUED,
@@ -26,8 +28,8 @@ def job(name: str, at: float = 0.0, *, not_before: float = 0.0, **spec: Any) -> 
     )
 
 
-def names(queue: JobQueue) -> list[str]:
-    candidates = queue.candidates()
+def names(queue: JobQueue, **whose: Any) -> list[str]:
+    candidates = queue.candidates(**whose)
     found: list[str] = []
     while candidates:
         found.append(candidates.next()[0])
@@ -87,3 +89,35 @@ def test_only_blameless_work_is_the_head_of_its_band() -> None:
     sent_back = evolve(later, requeues=1)
     blamed = evolve(later, requeues=1, retries=1)
     assert order_of(sent_back) < order_of(first) < order_of(blamed)
+
+
+def test_between_equals_the_owner_who_has_used_least_is_first() -> None:
+    queue = JobQueue()
+    for turn, owner in enumerate(("ann", "ann", "bob", "cyd")):
+        queue.put(job(f"j{turn}", float(turn), owner=owner, nodes=1 + turn % 2), 0.0)
+    used = {Owner("ann"): 10.0, Owner("bob"): 5.0}
+    assert names(queue, standings=used) == ["j3", "j2", "j0", "j1"]
+    assert names(queue) == ["j0", "j1", "j2", "j3"]
+
+
+def test_priority_and_sent_back_work_are_before_fairness() -> None:
+    queue = JobQueue()
+    queue.put(job("fair", 0.0, owner="bob"), 0.0)
+    queue.put(job("high", 1.0, priority=60), 0.0)
+    queue.put(evolve(job("back", 2.0), requeues=1), 0.0)
+    assert names(queue, standings={Owner("ann"): 99.0}) == ["high", "back", "fair"]
+
+
+def test_the_starved_job_of_a_priority_is_before_fairness() -> None:
+    queue = JobQueue()
+    queue.put(job("old", 5.0, nodes=4), 0.0)
+    queue.put(job("older", 3.0, nodes=8), 0.0)
+    queue.put(job("poor", 50.0, owner="bob"), 0.0)
+    queue.put(job("low", 1.0, priority=10), 0.0)
+    queue.put(evolve(job("back", 4.0, nodes=8), requeues=1), 0.0)
+    assert queue.starved(3.0) == {10: "low"}
+    starved = queue.starved(10.0)
+    assert starved == {50: "older", 10: "low"}
+    used = {Owner("ann"): 9.0}
+    order = names(queue, standings=used, starved=starved.values())
+    assert order == ["back", "older", "poor", "old", "low"]

@@ -163,6 +163,7 @@ def test_the_cause_is_told_at_once_and_then_when_it_changes(at: Desk) -> None:
 
 
 def test_numbers_that_move_by_a_quarter_are_told_once_a_minute(at: Desk) -> None:
+    at.other(PolicySet(policy=Policy(pinned_share=1.0), by=Owner("op")))
     for name in ("x", "y"):
         at.started(name, nodes=12, restartable=False)
     at.submit("a", nodes=16)
@@ -264,3 +265,28 @@ def test_quarter() -> None:
     assert not differs(why(free=8, for_s=1.0), why(free=8, for_s=9.0))
     assert not differs(why(repairs="a"), why(repairs="b"))
     assert differs(why(), Reason(code="held"))
+
+
+def test_an_owner_who_has_used_much_waits_for_one_who_has_not(at: Desk) -> None:
+    at.started("fill", nodes=36, slice_nodes=18)
+    at.live(120)
+    at.submit("mine", nodes=18)
+    at.run()
+    at.wait(1.0)
+    at.submit("theirs", nodes=18, owner="bob")
+    at.run()
+    at.exit_all("fill")
+    assert placed(at.run()) == ["theirs", "mine"]
+
+
+def test_a_job_that_waits_too_long_is_first_of_its_priority(at: Desk) -> None:
+    at.other(PolicySet(policy=Policy(starve_after_s=30.0), by=Owner("op")))
+    at.started("fill", nodes=36, slice_nodes=18)
+    at.live(20)
+    at.submit("mine", nodes=18)
+    at.live(40)
+    at.submit("theirs", nodes=18, owner="bob")
+    at.submit("urgent", nodes=18, owner="bob", priority=51)
+    at.run()
+    at.exit_all("fill")
+    assert placed(at.run()) == ["urgent", "mine"]

@@ -18,7 +18,7 @@ from rackwright.wire.entries.node import (
     RackHeld,
     RackReleased,
 )
-from rackwright.wire.ids import JobId, NodeId, RackId
+from rackwright.wire.ids import JobId, NodeId, QueueName, RackId
 from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
@@ -320,3 +320,10 @@ def test_wishes_that_both_services_have_answered_are_dropped_once_a_minute(at: D
     assert [one for one in at.turn() if isinstance(one, TrimWishes)] == [TrimWishes(to=1)]
     at.mono += 61.0
     assert not [one for one in at.turn() if isinstance(one, TrimWishes)]
+
+
+def test_settings_that_promise_more_than_the_cell_are_refused(at: Desk) -> None:
+    at.wish(SetPolicy(policy=Policy(queue_gpus={QueueName("q"): 10_000})), owner="op")
+    (said,) = at.run()
+    assert isinstance(said, WishRefused)
+    assert said.reason.numbers["field"] == "queue_gpus.q"

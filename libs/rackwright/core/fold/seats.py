@@ -12,6 +12,7 @@ from rackwright.core.fleet import Fleet, Place
 from rackwright.core.index import places
 from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
 from rackwright.core.racks import Leaving, Rack, Tenancy, seated, vacated
+from rackwright.core.shares import Usage
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
 from rackwright.wire.nodes import Fitness
@@ -49,6 +50,33 @@ def put_job(fleet: Fleet, job: Job) -> None:
         _note_wounds(fleet, job)
     elif before is not None and before.wounds:
         forget_wounds(fleet, name)
+    had = before.slices if before is not None else ()
+    if job.slices is not had:
+        _use(fleet, job, had, job.slices)
+
+
+def _use(fleet: Fleet, job: Job, had: tuple[Slice, ...], has: tuple[Slice, ...]) -> None:
+    """What its owner uses from now on."""
+    gpus, lent = gpus_in_use(fleet, has)
+    before, lent_before = gpus_in_use(fleet, had)
+    if (gpus, lent) != (before, lent_before):
+        account = (job.spec.queue, job.owner)
+        known = fleet.usage.get(account, Usage())
+        made = known.with_(gpus - before, lent - lent_before, fleet.time)
+        usage = fleet.usage
+        fleet.usage = usage.delete(account) if made.empty else usage.set(account, made)
+
+
+def gpus_in_use(fleet: Fleet, slices: Iterable[Slice]) -> tuple[int, int]:
+    """GPUs of these slices as their racks were defined; those on lent spares apart."""
+    gpus = lent = 0
+    for part in slices:
+        here = part.gpus.bit_count() or part.size * fleet.racks[part.rack].spec.gpus_per_node
+        if part.lent:
+            lent += here
+        else:
+            gpus += here
+    return gpus, lent
 
 
 def is_starting(job: Job) -> bool:
@@ -83,6 +111,7 @@ def end_job(fleet: Fleet, job: Job, state: JobState, reason: Reason | None) -> N
         fleet.starting = fleet.starting.delete(job.id)
     forget_wounds(fleet, job.id)
     if job.id in fleet.jobs:
+        _use(fleet, job, fleet.jobs[job.id].slices, ())
         fleet.jobs = fleet.jobs.delete(job.id)
     bury(
         fleet,

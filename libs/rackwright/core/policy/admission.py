@@ -4,13 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import may_not_move
 from rackwright.core.policy.cut import Cut, cut, least_replicas, wrong
 from rackwright.core.policy.limits import longest
 from rackwright.core.policy.nominal import shortage
+from rackwright.core.policy.quota import gpus_of, pinned_limit
 from rackwright.wire.ids import QueueName
 from rackwright.wire.jobs import CheckpointPlace, JobClass, JobSpec
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Cause, Reason
+
+MAX_PRIORITY = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,12 @@ def admit(fleet: Fleet, spec: JobSpec) -> Admitted | Reason:
     made = cut(spec, fleet.policy, fleet.topology)
     if isinstance(made, Reason):
         return made
-    problem = _min_slices(spec, made) or _model(fleet, spec) or _never(fleet, spec, made)
+    problem = (
+        _min_slices(spec, made)
+        or _model(fleet, spec)
+        or _never(fleet, spec, made)
+        or _too_much(fleet, spec)
+    )
     if problem is not None:
         return problem
     return Admitted(spec=_filled(spec, fleet.policy), warnings=(*made.warnings, *_hints(spec)))
@@ -104,6 +113,21 @@ def _moving(spec: JobSpec, policy: Policy) -> Reason | None:
     return None
 
 
+def _queue(spec: JobSpec, policy: Policy) -> Reason | None:
+    """The classes and the priority that a queue takes."""
+    classes = policy.queue_classes.get(spec.queue)
+    if classes is not None and spec.job_class not in classes:
+        why = f"is not taken by queue {spec.queue}"
+        return wrong(
+            "job_class", spec.job_class.value, why, " or ".join(classes) or "another queue"
+        )
+    most = policy.queue_priority.get(spec.queue, MAX_PRIORITY)
+    if spec.priority > most:
+        why = f"is more than queue {spec.queue} takes"
+        return wrong("priority", spec.priority, why, f"{most} or less")
+    return None
+
+
 def _time(spec: JobSpec, policy: Policy) -> Reason | None:
     most = longest(policy, spec)
     if most is None or spec.time_limit_s is None or spec.time_limit_s <= most:
@@ -125,6 +149,7 @@ _CHECKS: tuple[Callable[[JobSpec, Policy], Reason | None], ...] = (
     _what_to_run,
     _retries,
     _moving,
+    _queue,
     _time,
 )
 
@@ -141,6 +166,27 @@ def _never(fleet: Fleet, spec: JobSpec, made: Cut) -> Reason | None:
     """A service may start with fewer replicas than it asks for."""
     least = cut(spec, fleet.policy, fleet.topology, least_replicas(spec))
     return shortage(fleet.topology, spec, least if isinstance(least, Cut) else made)
+
+
+def _too_much(fleet: Fleet, spec: JobSpec) -> Reason | None:
+    """More than a limit allows even while nothing else runs: it would wait for ever."""
+    policy = fleet.policy
+    least = cut(spec, policy, fleet.topology, least_replicas(spec))
+    if not isinstance(least, Cut):
+        return None
+    asked = gpus_of(fleet, least)
+    limits: list[tuple[str, int | None]] = [("queue_gpus", policy.queue_gpus.get(spec.queue))]
+    if spec.job_class is JobClass.INTERACTIVE:
+        limits.append(("interactive_job_gpus", policy.interactive_job_gpus))
+    if may_not_move(spec) and spec.job_class is not JobClass.SERVICE:
+        limits.append(("queue_pinned_gpus", policy.queue_pinned_gpus.get(spec.queue)))
+        limits.append(("pinned_share", pinned_limit(fleet)))
+    field = "nodes" if spec.nodes is not None else "gpus" if spec.gpus is not None else "groups"
+    for name, most in limits:
+        if most is not None and asked > most:
+            why = f"asks for {asked} GPUs, {name} allows {most}"
+            return wrong(field, asked, why, f"{most} GPUs or fewer")
+    return None
 
 
 def _filled(spec: JobSpec, policy: Policy) -> JobSpec:

@@ -6,6 +6,7 @@ from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
 from rackwright.core.policy.limits import limit
+from rackwright.core.policy.quota import gpus_of, may_lend
 from rackwright.core.racks import Node
 from rackwright.core.topology import Topology
 from rackwright.wire.jobs import JobClass, JobSpec
@@ -78,7 +79,7 @@ def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:
         barred=barred,
         across=len(made.pieces) > 1,
         pinned=job.pinned,
-        lendable=lendable(policy, job),
+        lendable=lendable(policy, job) and may_lend(fleet, job, gpus_of(fleet, made)),
         full=operators_slice(policy, topology, spec.queue),
         whole=whole_slice(policy, topology),
         node_gpus=made.node_gpus,

@@ -46,7 +46,7 @@ def test_quota() -> None:
     made.sit("x", "r0", range(16))
     assert why(made, nodes=16) == (
         "quota",
-        {"queue": "default", "asked": 64, "used": 64, "most": 100},
+        {"limit": "queue_gpus", "queue": "default", "asked": 64, "used": 64, "most": 100},
     )
 
 

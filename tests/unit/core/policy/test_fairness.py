@@ -1,0 +1,64 @@
+"""What owners have used counts by age, by weight, and less on lent spares."""
+
+from typing import Any
+
+import pytest
+
+from rackwright.core.policy.fairness import standings
+from rackwright.core.shares import Usage
+from rackwright.core.snapshot import dump, load
+from rackwright.wire.ids import Owner, QueueName
+from rackwright.wire.policy import Policy
+from tests.support.fleets import Cell, cell
+
+HOUR, DAY = 3600.0, 86_400.0
+ANN, BOB = Owner("ann"), Owner("bob")
+
+
+def worked(hours: float = 1.0, *, lent: bool = False, **knobs: Any) -> Cell:
+    """Ann has had four nodes for so long."""
+    made = cell(1, policy=Policy(**knobs))
+    made.sit("a", "r0", range(4), lent=lent)
+    made.wait(hours * HOUR)
+    return made
+
+
+def test_use_is_counted_while_it_lasts_and_kept_when_it_ends() -> None:
+    made = worked()
+    assert standings(made.fleet, made.fleet.time) == {ANN: pytest.approx(16.0, rel=0.06)}
+    before = standings(made.fleet, made.fleet.time)
+    made.finish("a")
+    assert standings(made.fleet, made.fleet.time) == pytest.approx(before)
+
+
+def test_half_is_forgotten_in_a_half_life() -> None:
+    made = worked(fair_half_life_s=2 * DAY)
+    made.finish("a")
+    now = made.fleet.time + DAY
+    first, later = (standings(made.fleet, at)[ANN] for at in (now, now + 2 * DAY))
+    assert later == pytest.approx(first / 2)
+
+
+def test_weights_of_owner_and_queue_and_what_lent_spares_count() -> None:
+    plain = standings(worked().fleet, 1.0)[ANN]
+    assert standings(worked(owner_weight={ANN: 4.0}).fleet, 1.0)[ANN] == pytest.approx(plain / 4)
+    queue = {QueueName("default"): 2.0}
+    assert standings(worked(queue_weight=queue).fleet, 1.0)[ANN] == pytest.approx(plain / 2)
+    assert standings(worked(lent=True).fleet, 1.0)[ANN] == pytest.approx(plain / 4)
+
+
+def test_days_are_kept_apart_and_old_ones_dropped() -> None:
+    used = Usage().with_(2, 1, 0.5 * DAY).until(2.25 * DAY)
+    assert [(one.day, one.gpu_s, one.lent_s) for one in used.days] == [
+        (0, DAY, 0.5 * DAY),
+        (1, 2 * DAY, DAY),
+        (2, 0.5 * DAY, 0.25 * DAY),
+    ]
+    assert len(used.until(500 * DAY).days) == 64
+    assert used.until(DAY).at == used.at
+
+
+def test_a_snapshot_keeps_it() -> None:
+    made = worked()
+    again = load(dump(made.fleet))
+    assert dict(again.usage) == dict(made.fleet.usage)
