@@ -18,6 +18,7 @@ from rackwright.wire.entries.slice import (
     SliceMoved,
     SliceRestarted,
     SliceSwapped,
+    VictimMove,
 )
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobClass
@@ -184,7 +185,10 @@ def _budget(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:
 def _homes(after: Fleet, entry: DefragPlanned) -> Iterator[str]:
     for victim in entry.victims:
         job = after.jobs.get(victim.job)
-        if job is None or job.state not in ASSIGNED:
+        if victim.move is VictimMove.QUEUE:
+            if job is None or job.state is not JobState.QUEUED:
+                yield f"{victim.job}: was evicted by a plan and is not in the queue"
+        elif job is None or job.state not in ASSIGNED:
             yield f"{victim.job}: a victim without a home"
     served = after.jobs.get(entry.job)
     if served is None or served.state is not JobState.PLACED:

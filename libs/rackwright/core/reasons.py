@@ -178,7 +178,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "victims.none": ("no work elsewhere may be preempted",),
     "victims.dear": ("preempting elsewhere costs more than starting again",),
     "no-place": ("there is no place for the slice",),
-    "evicted": ("made room for the recovery of {by}",),
+    "evicted": (
+        "made room for {by} by plan {plan}: it is at the head of its priority",
+        "made room for the recovery of {by}",
+    ),
     "suspect_workload": (
         "{swaps} nodes failed under it with {signal} within {window_s} s: the work is suspect",
     ),

@@ -75,6 +75,10 @@ def draw_defrag(view: DefragAnswer) -> RenderableType:
     for home in told.get("homes") or []:
         text = f"{home['job']} slice {home['slice']} goes to {home['rack']}, {home['nodes']} nodes"
         parts.append(Text(text))
+    parts += [
+        Text(f"{name} goes into the queue, at the head of its priority")
+        for name in told.get("evicted") or []
+    ]
     if told.get("next_best") is not None:
         racks = ", ".join(told.get("next_racks") or [])
         parts.append(Text(f"next best: {racks} at {told['next_best']:.2f} GPU-h"))

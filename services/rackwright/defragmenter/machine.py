@@ -30,11 +30,13 @@ from rackwright.core.policy.defrag import (
     still_holds,
 )
 from rackwright.core.policy.defrag_course import course, notices
+from rackwright.core.policy.pinning import lowest_priority
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.defragmenter.state import Decided, Ending, Look, State
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.slice import DefragPlanned
 from rackwright.wire.ids import JobId, PlanId, WorkerId
+from rackwright.wire.reasons import Cause
 
 ASK_S = 0.5  # a plan in flight is asked again so often
 LOOK_S = 5.0  # a blocked job is looked at again so soon when the fleet has changed, sooner where
@@ -170,7 +172,8 @@ def _next_plan(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         return [] if again is None else [_wake(event, float(again))]
     if state.decided is not None:
         return [*_offered(state, fleet, state.decided, event.now), WakeAt(mono=event.mono + ASK_S)]
-    due = {name: _due(state, fleet, name, event.now) for name in state.blocked}
+    names = to_look_at(state, fleet, event.now)
+    due = {name: _due(state, fleet, name, event.now) for name in names}
     ripe = [fleet.jobs[name] for name, at in due.items() if at <= event.now]
     effects: list[Effect] = []
     if ripe:
@@ -180,6 +183,25 @@ def _next_plan(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     if due:
         effects.append(_wake(event, min(due.values())))
     return effects
+
+
+def to_look_at(state: State, fleet: Fleet, now: float) -> list[JobId]:
+    """Jobs blocked by movable topology; of those that lack capacity, of each priority the one that
+    waits longest, if work of a lower priority has what it lacks."""
+    found: list[JobId] = []
+    first: dict[int, tuple[float, JobId]] = {}
+    for name in state.blocked:
+        job = fleet.jobs[name]
+        if job.blocked is not None and job.blocked.code == Cause.CAPACITY:
+            one = (job.submitted_at, name)
+            first[job.spec.priority] = min(one, first.get(job.spec.priority, one))
+        else:
+            found.append(name)
+    if first and now >= state.lowest_at:
+        state.lowest_at = now + LOOK_S
+        state.lowest = lowest_priority(fleet)
+    found += [name for priority, (_, name) in first.items() if priority > state.lowest]
+    return found
 
 
 def _wake(event: Turn, at: float) -> WakeAt:

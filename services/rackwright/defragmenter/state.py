@@ -36,10 +36,11 @@ class Look:
 class State:
     """It belongs to the machine, which changes it in place.
 
-    blocked: jobs blocked by movable topology, with the commit that said so.
+    blocked: jobs blocked by what a plan could answer, with the commit that said so.
     decided: the plan that is being offered. untold: victims who have not been told, with the
     commit of their plan. ask_at: `mono` time at which the plan in flight is asked again.
-    ending: what came of that the last time.
+    ending: what came of that the last time. lowest: the lowest priority of work that may be
+    evicted, as it was until ledger time lowest_at.
     """
 
     copy: int
@@ -51,6 +52,8 @@ class State:
     untold: dict[JobId, MessageId | None] = field(default_factory=dict)
     ask_at: float = 0.0
     ending: Ending | None = None
+    lowest: int = 0
+    lowest_at: float = 0.0
 
     def follow(self, fleet: Fleet, name: JobId) -> None:
         """A job has changed: is it one to look at?"""

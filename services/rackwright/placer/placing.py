@@ -9,6 +9,7 @@ from rackwright.core.machine import Effect, Event, Offer, WakeAt
 from rackwright.core.policy.fairness import standings
 from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
+from rackwright.core.policy.starvation import kept_for_starved, kept_from
 from rackwright.placer.state import Standing, State
 from rackwright.wire.entries.job import JobPlaced
 from rackwright.wire.message import MAX_ENTRIES
@@ -43,6 +44,7 @@ def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
             at=event.now,
             used=standings(fleet, event.now),
             starved=frozenset(state.queue.starved(before).values()),
+            kept=kept_for_starved(fleet, event.now),
         )
     return known
 
@@ -64,7 +66,7 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
         job = trial.jobs.get(name)
         if job is None or job.state is not JobState.QUEUED:
             continue
-        slices = place(trial, job)
+        slices = place(trial, job, kept_from(trial, standing.kept, job, event.now))
         if slices is None:
             candidates.leave_out(shape)
             in_vain += 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Room, Wished
+from rackwright.core.policy.starvation import Kept
 from rackwright.placer.jobqueue import JobQueue, Shape
 from rackwright.placer.reports import Reports
 from rackwright.wire.ids import JobId, MessageId, Owner, WorkerId
@@ -34,12 +35,13 @@ class Blame:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Who is before whom between equals, found at ledger time `at`: what owners have used for what
-    they deserve, and the starved job of each priority.
+    they deserve, the starved job of each priority, and racks that are kept for such.
     """
 
     at: float
     used: Mapping[Owner, float]
     starved: frozenset[JobId]
+    kept: list[Kept]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def test_no_other_cause_wakes_it(cause: Cause) -> None:
 def test_the_plan_names_the_block_as_its_cause() -> None:
     driver = blocked_cell()
     driver.turn()
-    driver.fold(JobBlocked(job=P, reason=Reason(code=Cause.CAPACITY)))
+    driver.fold(JobBlocked(job=P, reason=Reason(code=Cause.HEALTH)))
     driver.fold(JobBlocked(job=P, reason=Reason(code=Cause.TOPOLOGY_MOVABLE)))
     blocked_by = driver.made.fleet.last_id
     driver.fold(LedgerTicked())

@@ -25,6 +25,7 @@ from rackwright.wire.entries.slice import (
     SliceRestarted,
     SliceSwapped,
     Victim,
+    VictimMove,
 )
 from rackwright.wire.ids import JobId
 from rackwright.wire.reasons import Reason
@@ -142,7 +143,8 @@ def defrag_planned(fleet: Fleet, entry: DefragPlanned) -> None:
     for victim in entry.victims:
         job = fleet.jobs[victim.job]
         indexes = {home.index for home in victim.homes}
-        before = tuple(part for part in job.slices if part.index in indexes)
+        queued = victim.move is VictimMove.QUEUE
+        before = tuple(part for part in job.slices if queued or part.index in indexes)
         planned.append(
             PlannedVictim(
                 job=job.id,
@@ -152,12 +154,17 @@ def defrag_planned(fleet: Fleet, entry: DefragPlanned) -> None:
                 state=job.state.value,
             )
         )
+        if queued:
+            why = Reason(code="evicted", numbers={"by": entry.job, "plan": entry.plan})
+            requeue(fleet, job, why, preempted=True, notice_s=entry.notice_s)
+            continue
         for part in before:
             ranks = range(part.first_rank, part.first_rank + part.size)
             leave(fleet, job, part, ranks, entry.notice_s, job.spec.grace_s)
             give_back(fleet, job.id, part)
     for victim in entry.victims:
-        _settle(fleet, victim, entry)
+        if victim.move is not VictimMove.QUEUE:
+            _settle(fleet, victim, entry)
     blocked = fleet.jobs[entry.job]
     slices = tuple(seat(fleet, blocked, one, entry.membership) for one in entry.slices)
     after = placed(fleet, blocked, slices, entry.membership, entry.reason)

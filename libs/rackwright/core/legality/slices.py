@@ -26,6 +26,7 @@ from rackwright.wire.entries.slice import (
     SliceRestarted,
     SliceSwapped,
     Victim,
+    VictimMove,
 )
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import FITNESS_ORDER
@@ -174,9 +175,13 @@ def _victim(fleet: Fleet, victim: Victim, freed: Freed) -> str | None:
     job = fleet.jobs[victim.job]
     if job.plan is not None:
         return f"job {job.id} is part of plan {job.plan}"
+    if victim.move is VictimMove.QUEUE:
+        return _queued(job, victim, freed)
     problem = next_membership(job, victim.membership)
     if problem is not None:
         return problem
+    if not victim.homes:
+        return f"job {job.id} has no home"
     by_index = {part.index: part for part in job.slices}
     for home in victim.homes:
         part = by_index.pop(home.index, None)
@@ -184,6 +189,15 @@ def _victim(fleet: Fleet, victim: Victim, freed: Freed) -> str | None:
             return f"job {job.id} has no slice {home.index} at rank {home.first_rank}"
         if part.size != home.nodes.bit_count() or part.gpus.bit_count() != home.gpus.bit_count():
             return f"the home of slice {home.index} of {job.id} has another size"
+        freed.setdefault(part.rack, []).append((part.mask, part.gpus))
+    return None
+
+
+def _queued(job: Job, victim: Victim, freed: Freed) -> str | None:
+    """All of it goes, and nowhere."""
+    if victim.homes or victim.membership != job.membership:
+        return f"job {job.id} goes into the queue at membership {job.membership}, without a home"
+    for part in job.slices:
         freed.setdefault(part.rack, []).append((part.mask, part.gpus))
     return None
 

@@ -19,7 +19,6 @@ from rackwright.core.policy.defrag_cost import (
     benefit,
     blocked,
     forbidden,
-    move_of,
     pays_at,
     slice_gpus,
     terms,
@@ -30,13 +29,16 @@ from rackwright.core.policy.defrag_releases import release_at
 from rackwright.core.policy.defrag_search import Chosen, cheapest_sets
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.prices import HOUR
-from rackwright.wire.entries.slice import DefragPlanned, Victim
+from rackwright.wire.entries.slice import DefragPlanned, Victim, VictimMove
 from rackwright.wire.ids import JobId, PlanId
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause, Reason
 
 DRAWN = 2_000  # sets looked at in all, those beyond the limits of one plan included
 HOMELESS = 3  # times a victim may lack a home before sets with it are passed over
+
+
+ANSWERABLE = frozenset({Cause.TOPOLOGY_MOVABLE, Cause.CAPACITY})
 
 
 class Outcome(StrEnum):
@@ -88,11 +90,11 @@ def hindrance(fleet: Fleet, now: float) -> Reason | None:
 
 
 def ripe_at(fleet: Fleet, job: Job) -> float | None:
-    """Ledger time at which this job has been blocked by movable topology long enough; None: never
-    while it is as it is."""
+    """Ledger time at which this job has been blocked long enough by what a plan could answer:
+    movable topology, or capacity that lower priority has; None: never while it is as it is."""
     if job.state is not JobState.QUEUED or job.blocked is None or job.blocked_since is None:
         return None
-    if job.blocked.code != Cause.TOPOLOGY_MOVABLE:
+    if job.blocked.code not in ANSWERABLE:
         return None
     return job.blocked_since + fleet.policy.defrag_delay_s
 
@@ -153,6 +155,7 @@ def over_limits(case: Blocked, chosen: Chosen) -> str | None:
     """The limit of one plan that a set breaks, if any.
 
     A share of the cell, but always as much as one slice of the job: a small cell has no other way.
+    Where lower priority has what the job lacks, twice what it asks for: jobs go as a whole.
     """
     fleet, policy = case.fleet, case.fleet.policy
     victims = chosen.victims
@@ -168,7 +171,8 @@ def over_limits(case: Blocked, chosen: Chosen) -> str | None:
         moved += gpus
     per_node = fleet.topology.gpus_per_node
     slice_ = max(piece.gpus or piece.nodes * per_node for piece in case.made.pieces)
-    if moved > max(policy.defrag_max_share * fleet.installed_gpus, slice_):
+    least = 2 * case.gpus if case.evicts else slice_
+    if moved > max(policy.defrag_max_share * fleet.installed_gpus, least):
         return "share"
     return None
 
@@ -185,7 +189,7 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
         again = release_at(case, case.now + cost / case.gpus * HOUR)
         if again is not None:
             outcome = Outcome.RELEASE
-        elif cost * case.fleet.policy.defrag_kappa > gain:
+        elif cost * case.fleet.policy.defrag_kappa > gain and not case.starved:
             outcome, again = Outcome.DEAR, pays_at(case, cost)
     chosen, settled = search.best or (None, None)
     return Verdict(
@@ -240,8 +244,8 @@ def _victim(fleet: Fleet, home: Home) -> Victim:
     victim = fleet.jobs[home.job]
     return Victim(
         job=home.job,
-        membership=victim.membership + 1,
-        move=move_of(victim),
+        membership=victim.membership + (home.move is not VictimMove.QUEUE),
+        move=home.move,
         homes=home.homes,
         cost=home.cost,
     )
@@ -264,7 +268,7 @@ def still_holds(
         return problem
     job = fleet.jobs[entry.job]
     if ripe_at(fleet, job) is None:
-        return f"job {job.id} is not blocked by topology any more"
+        return f"job {job.id} is not blocked any more by what a plan could answer"
     if place(fleet, job) is not None:
         return f"job {job.id} fits"
     kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
@@ -291,10 +295,11 @@ def _still_pays(
         forbids = forbidden(case, there)
         if forbids is not None:
             return f"{victim.job}: {forbids}"
-        before += terms(then, there, victim.cost.home_h * HOUR).total
-        cost += terms(case, there, victim.cost.home_h * HOUR).total
+        home_s = victim.cost.home_h * HOUR
+        before += terms(then, there, home_s, victim.move).total
+        cost += terms(case, there, home_s, victim.move).total
     if before > entry.cost_gpu_h * (1.0 + 1e-9):
         return f"costs {before:.2f} GPU-h, not {entry.cost_gpu_h:.2f}"
-    if cost * fleet.policy.defrag_kappa > benefit(case):
+    if cost * fleet.policy.defrag_kappa > benefit(case) and not case.starved:
         return f"costs {cost:.2f} GPU-h and does not pay"
     return None

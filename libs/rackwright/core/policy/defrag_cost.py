@@ -11,12 +11,13 @@ from rackwright.core.jobs import Job, JobState, Slice
 from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.limits import ends_at
+from rackwright.core.policy.pinning import never_moves
 from rackwright.core.policy.prices import HOUR, recently_stopped, weight
 from rackwright.core.policy.quota import gpus_of as gpus_asked
+from rackwright.core.policy.starvation import is_starved
 from rackwright.wire.entries.slice import CostTerms, VictimMove
 from rackwright.wire.ids import JobId
-from rackwright.wire.jobs import CheckpointPlace, JobClass
-from rackwright.wire.reasons import Reason
+from rackwright.wire.reasons import Cause, Reason
 
 DAY = 86_400.0
 OVERDUE_INTERVALS = 2.0  # without a checkpoint for so many declared intervals work is pinned
@@ -31,7 +32,9 @@ Price = CostTerms | str
 class Blocked:
     """A blocked job as it is at `now`, resolved once for a decision.
 
-    `gpus` is what it asks for; `prices` is filled as jobs are looked at.
+    `gpus` is what it asks for; `prices` is filled as jobs are looked at. `evicts`: work of lower
+    priority that finds no home may go into the queue. `starved`: it has waited too long to ask what
+    it costs.
     """
 
     fleet: Fleet
@@ -42,6 +45,8 @@ class Blocked:
     checkpoints: Checkpoints
     now: float
     notice_s: float
+    evicts: bool = False
+    starved: bool = False
     prices: dict[JobId, Price] = field(default_factory=dict)
 
     @property
@@ -67,6 +72,8 @@ def blocked(
     if isinstance(made, Reason):
         return made
     kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    starved = is_starved(fleet, job, now)
+    for_capacity = job.blocked is not None and job.blocked.code == Cause.CAPACITY
     return Blocked(
         fleet=fleet,
         job=job,
@@ -76,6 +83,8 @@ def blocked(
         checkpoints=checkpoints,
         now=now,
         notice_s=fleet.policy.defrag_notice_s if notice_s is None else notice_s,
+        evicts=starved or for_capacity,
+        starved=starved,
     )
 
 
@@ -90,22 +99,12 @@ def forbidden(case: Blocked, victim: Job) -> str | None:
 
 
 def _pinned(case: Blocked, victim: Job) -> str | None:
-    spec = victim.spec
-    if spec.job_class is JobClass.INTERACTIVE:
-        if spec.queue not in case.fleet.policy.interactive_movable_queues:
-            return "interactive"
-    elif spec.job_class is JobClass.SERVICE and not spec.movable:
-        return "service"
-    if not spec.restartable:
-        return "not-restartable"
-    if not spec.preemptible:
-        return "not-preemptible"
-    if spec.checkpoint.where is CheckpointPlace.LOCAL:
-        return "checkpoint.local"
-    interval = spec.checkpoint.interval_s
-    if interval is not None and unsaved(case, victim, 0.0) > OVERDUE_INTERVALS * interval:
-        return "checkpoint.overdue"
-    return None
+    never = never_moves(case.fleet.policy, victim)
+    interval = victim.spec.checkpoint.interval_s
+    if never is not None or interval is None:
+        return never
+    late = unsaved(case, victim, 0.0) > OVERDUE_INTERVALS * interval
+    return "checkpoint.overdue" if late else None
 
 
 def _unsettled(victim: Job) -> str | None:
@@ -180,10 +179,14 @@ def unsaved(case: Blocked, victim: Job, later_s: float) -> float:
     return max(0.0, case.now + later_s - since)
 
 
-def terms(case: Blocked, victim: Job, home_s: float) -> CostTerms:
-    """G x (L + R + H) x w(p) x (1 + b n) + c, for a home that is free in `home_s` seconds."""
+def terms(case: Blocked, victim: Job, home_s: float, move: VictimMove | None = None) -> CostTerms:
+    """G x (L + R + H) x w(p) x (1 + b n) + c, for a home that is free in `home_s` seconds.
+
+    One that goes into the queue has its home there, at the head of its priority: the wait is not
+    counted, since nobody knows it.
+    """
     policy, checkpoint = case.fleet.policy, victim.spec.checkpoint
-    if move_of(victim) is VictimMove.SLICE:
+    if (move or move_of(victim)) is VictimMove.SLICE:
         lost, restart = 0.0, policy.defrag_slice_move_s
     else:
         saves = checkpoint.on_notice_s is not None and checkpoint.on_notice_s <= case.notice_s

@@ -13,7 +13,7 @@ from rackwright.core.fold.seats import give_back, leave, seat
 from rackwright.core.jobs import Job, Slice
 from rackwright.core.policy.ask import Ask, Same, ask_of
 from rackwright.core.policy.cut import Cut, Piece, cut
-from rackwright.core.policy.defrag_cost import Blocked, terms
+from rackwright.core.policy.defrag_cost import Blocked, move_of, terms
 from rackwright.core.policy.defrag_racks import Left
 from rackwright.core.policy.defrag_search import Chosen
 from rackwright.core.policy.draft import Draft, Seat
@@ -21,7 +21,7 @@ from rackwright.core.policy.gangs import choose
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.small import place_small
 from rackwright.wire.entries.job import SlicePlacement
-from rackwright.wire.entries.slice import CostTerms
+from rackwright.wire.entries.slice import CostTerms, VictimMove
 from rackwright.wire.ids import JobId
 from rackwright.wire.reasons import Reason
 
@@ -31,6 +31,7 @@ class Home:
     """One victim: the slices that leave, where they go, and what it costs."""
 
     job: JobId
+    move: VictimMove
     homes: tuple[SlicePlacement, ...]
     cost: CostTerms
 
@@ -62,7 +63,8 @@ def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
         seat(trial, case.job, one, case.job.membership + 1)
     homes: list[Home] = []
     for name, indexes in _largest_first(case, leaves):
-        home = _home(case, trial, case.fleet.jobs[name], indexes)
+        victim = case.fleet.jobs[name]
+        home = _home(case, trial, victim, indexes) or _evicted(case, victim)
         if home is None:
             return Reason(code="no-home", numbers={"job": name})
         homes.append(home)
@@ -137,7 +139,19 @@ def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) ->
         seat(trial, victim, home, victim.membership + 1)
     free = all(_free_now(case.fleet, home) for home in homes)
     drain_s = 0.0 if free else case.fleet.policy.defrag_drain_s
-    return Home(job=victim.id, homes=tuple(homes), cost=terms(case, victim, drain_s))
+    cost = terms(case, victim, drain_s)
+    return Home(job=victim.id, move=move_of(victim), homes=tuple(homes), cost=cost)
+
+
+def _evicted(case: Blocked, victim: Job) -> Home | None:
+    """No home: work of lower priority may wait for one, where capacity or starvation asks for it.
+
+    Nobody is evicted for work of equal priority.
+    """
+    if not case.evicts or victim.spec.priority >= case.job.spec.priority:
+        return None
+    cost = terms(case, victim, 0.0, VictimMove.QUEUE)
+    return Home(job=victim.id, move=VictimMove.QUEUE, homes=(), cost=cost)
 
 
 def _draft(trial: Fleet, victim: Job, parts: list[Slice]) -> Draft:

@@ -67,8 +67,8 @@ class Home:
 class Explanation:
     """All that led to a verdict. Costs in GPU-hours, `again` in ledger time.
 
-    `hindered`: why nothing would be offered now even so. `failed`: cheaper sets without a home for
-    everybody, by racks and what had none.
+    `evicted`: victims that would wait in the queue. `hindered`: why nothing would be offered now
+    even so. `failed`: cheaper sets without a home for everybody, by racks and what had none.
     """
 
     job: JobId
@@ -78,6 +78,7 @@ class Explanation:
     hold: float | None
     racks: tuple[RackId, ...]
     homes: tuple[Home, ...]
+    evicted: tuple[JobId, ...]
     next_best: float | None
     next_racks: tuple[RackId, ...]
     again: float | None
@@ -118,6 +119,7 @@ def told(fleet: Fleet, verdict: Verdict, hindered: Reason | None = None) -> Expl
         hold=None if settled is None else settled.hold,
         racks=_racks(fleet, verdict.chosen),
         homes=tuple(homes),
+        evicted=tuple(home.job for home in (settled.homes if settled else ()) if not home.homes),
         next_best=None if after is None else after.cost,
         next_racks=_racks(fleet, after),
         again=verdict.again,

@@ -6,11 +6,11 @@ from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job
-from rackwright.core.legality.seats import evictable
 from rackwright.core.policy.ask import Ask, Same
 from rackwright.core.policy.cut import Cut
 from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.nominal import bins_of, fitting, scattered
+from rackwright.core.policy.pinning import never_moves
 from rackwright.core.racks import Rack, refresh_health
 from rackwright.wire.nodes import Fitness
 
@@ -130,7 +130,7 @@ def pins(fleet: Fleet, blocked: Job, slices: int, gpus: int, victim: str) -> boo
     At equal priority only smaller work makes room, so A moves B moves A cannot occur.
     """
     job = fleet.jobs[victim]  # type: ignore[index]
-    if job.pinned and evictable(fleet, job.id) is not None:
+    if never_moves(fleet.policy, job) is not None:
         return True
     theirs, ours = job.spec.priority, blocked.spec.priority
     if theirs > ours:

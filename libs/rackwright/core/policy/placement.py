@@ -23,10 +23,13 @@ from rackwright.wire.reasons import Reason
 Slices = tuple[SlicePlacement, ...]
 
 
-def place(fleet: Fleet, job: Job) -> Slices | None:
-    """All slices of a queued job on this fleet, or None: it waits (`why_blocked` says why)."""
+def place(fleet: Fleet, job: Job, keep_off: int = 0) -> Slices | None:
+    """All slices of a queued job on this fleet, or None: it waits (`why_blocked` says why).
+
+    `keep_off`: a set of racks to leave alone, besides those that are kept for wounded work.
+    """
     kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
-    return place_on(fleet, job, kept)
+    return place_on(fleet, job, kept | keep_off)
 
 
 def place_on(fleet: Fleet, job: Job, keep_off: int = 0) -> Slices | None:

@@ -76,10 +76,12 @@ class SliceRestarted(Entry):
 
 
 class VictimMove(StrEnum):
-    """How a victim goes: all of it restarts at its home, or one slice moves and keeps state."""
+    """How a victim goes: all of it restarts at its home, or slices move and keep their state, or it
+    has no home and waits at the head of its priority."""
 
     RESTART = "restart"
     SLICE = "slice"
+    QUEUE = "queue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +99,15 @@ class CostTerms(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim(Part):
-    """A job that makes room, and its home. `homes` replaces exactly the slices named by index."""
+    """A job that makes room, and its home. `homes` replaces exactly the slices named by index.
+
+    One that goes into the queue has no home, and `membership` is the one it has.
+    """
 
     job: JobRef
     membership: Membership
     move: VictimMove
-    homes: Annotated[tuple[SlicePlacement, ...], Len(1, MAX_SLICES)]
+    homes: Annotated[tuple[SlicePlacement, ...], Len(0, MAX_SLICES)]
     cost: CostTerms
 
 

@@ -271,7 +271,7 @@ def test_the_trigger_is_a_block_by_movable_topology_without_a_break() -> None:
     since = made.job("p").blocked_since
     assert since is not None
     assert ripe_at(made.fleet, made.job("p")) == since + 30.0
-    made.add(JobBlocked(job=JobId("p"), reason=Reason(code=Cause.CAPACITY)))
+    made.add(JobBlocked(job=JobId("p"), reason=Reason(code=Cause.HEALTH)))
     assert ripe_at(made.fleet, made.job("p")) is None
     pass_time(made, 10.0)
     made.add(JobBlocked(job=JobId("p"), reason=Reason(code=Cause.TOPOLOGY_MOVABLE)))
