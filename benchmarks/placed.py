@@ -37,8 +37,11 @@ async def _rows(scale: Scale) -> AsyncIterator[Row]:
         )
         async for row in _placing(cell, jobs):
             yield row
-        async for row in _restarting(cell, jobs, scale):
-            yield row
+        # A cell full of jobs of one GPU each, then one of an ordinary number with a long history.
+        yield await _restarting(cell, jobs)
+        few = scale.pick(1_000, 200)
+        await _write_history(cell, few, scale.pick(BEHIND, 5_000))
+        yield await _restarting(cell, few)
 
 
 def _names(cell: LiveCell) -> list[str]:
@@ -69,16 +72,23 @@ async def _placing(cell: LiveCell, jobs: int) -> AsyncIterator[Row]:
     yield Row(name="placed_jobs_per_s", params=params, value=jobs / took, unit="1/s")
 
 
-async def _restarting(cell: LiveCell, jobs: int, scale: Scale) -> AsyncIterator[Row]:
-    """Cancel and submit until so many entries lie in the ledger, then restart one service."""
-    behind = scale.pick(BEHIND, 5_000)
+async def _write_history(cell: LiveCell, jobs: int, behind: int) -> None:
+    """Cancel and submit so many jobs again and again, until `behind` entries lie in the ledger."""
     turn = 0
-    while (entries := sum(len(commit.entries) for commit in cell.watched.commits)) < behind:
+    while _entries(cell) < behind:
         turn += 1
         await _cancel_all(cell)
         names = [f"b{turn}-{number}" for number in range(jobs)]
         await cell.submit(names, JobSpec(name=JobId("b"), gpus=1, pretend_s=3600.0))
         await cell.watched.until(lambda fleet: len(fleet.starting) == jobs, 300.0)
+
+
+def _entries(cell: LiveCell) -> int:
+    return sum(len(commit.entries) for commit in cell.watched.commits)
+
+
+async def _restarting(cell: LiveCell, jobs: int) -> Row:
+    """Kill one service some times, and wait until it says that it is ready."""
     kept = cell.stack.kept[SERVICE]
     times = []
     for _ in range(RESTARTS):
@@ -90,14 +100,14 @@ async def _restarting(cell: LiveCell, jobs: int, scale: Scale) -> AsyncIterator[
     verified = cell.watched.fleet.verified
     params = cell.params(
         service=SERVICE,
-        entries=entries,
+        entries=_entries(cell),
         commits=cell.watched.fleet.seq,
         newest_verified_snapshot=verified[-1][0] if verified else 0,
         living_jobs=jobs,
     )
     times.sort()
     told = {**params, "runs": RESTARTS, "max": round(times[-1], 2)}
-    yield Row(name="restart_s", params=told, value=times[len(times) // 2], unit="s")
+    return Row(name="restart_s", params=told, value=times[len(times) // 2], unit="s")
 
 
 async def _cancel_all(cell: LiveCell) -> None:

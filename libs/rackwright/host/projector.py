@@ -122,8 +122,12 @@ class Projector:
 
     async def _settle(self, key: tuple[str, str], wanted: Wanted) -> None:
         """Write until it is in, or a newer one is."""
+        # Most keys are new, as most jobs are: the first copy looks only when one is there already.
+        looks = self._author.ordinal > 0
         while True:
             newest = self._wanted.pop(key, wanted)
+            if not looks and newest.value is not None:
+                self._known.setdefault(key, There())
             try:
                 if await self._attempt(key, newest):
                     return
@@ -131,7 +135,7 @@ class Projector:
                 self._log.warning("project.retried", key="/".join(key), why=str(error))
                 await asyncio.sleep(RETRY_S)
             self._known.pop(key, None)
-            wanted = newest
+            wanted, looks = newest, True
 
     async def _attempt(self, key: tuple[str, str], wanted: Wanted) -> bool:
         """Write, or see that it need not be; False: somebody wrote meanwhile, look again."""

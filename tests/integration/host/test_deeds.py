@@ -217,6 +217,11 @@ async def test_a_value_can_be_deleted_and_written_again(bus: Bus) -> None:
     assert await one.write(value(6)) == value(6)
 
 
+async def test_what_another_process_wrote_is_deleted_too(bus: Bus) -> None:
+    await Writing(bus).write(value(5))
+    assert await Writing(bus).write(value(6), None) is None
+
+
 async def test_values_of_another_ledger_and_nonsense_are_overwritten(bus: Bus) -> None:
     await Writing(bus).write(value(50, LedgerId("old")))
     assert await Writing(bus).write(value(2)) == value(2)
