@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,14 @@ async def test_a_flush_that_was_given_up_does_not_end_the_connection(
         assert bus.link.reconnects == 0
     finally:
         await bus.close()
+
+
+async def test_a_process_that_was_busy_for_long_still_finds_its_answer(bus: JetStreamBus) -> None:
+    appending = asyncio.create_task(bus.ledger.append(PLACED, b"x", expected=0))
+    for _ in range(3):  # it is sent, and not yet answered
+        await asyncio.sleep(0)
+    time.sleep(1.0)  # noqa: ASYNC251 - twice its patience, and nobody reads the socket
+    assert await appending == Appended(seq=1)
 
 
 async def test_a_dead_reading_task_is_noticed_and_replaced(bus: JetStreamBus) -> None:
