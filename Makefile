@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test lint types bench trace schemas constraints clean
+.PHONY: help .venv demo test lint types bench trace schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[.a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,8 +51,14 @@ schemas: .venv ## write the JSON Schemas of the wire and the tables of the setti
 	.venv/bin/python -m rackwright.wire.schema
 	.venv/bin/python -m rackwright.wire.knobs
 
+users: .venv ## write the users of the bus in deploy/nats anew
+	.venv/bin/python -m rackwright.bus.serverconfig
+
 # Universal: one file serves Python 3.11 to 3.13 on each platform. The extra nkeys stays out: it has
 # no wheel, and building one would fetch tools that no hash here covers.
+PINNED := -c constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-header --no-emit-index-url --quiet
+
 constraints: ## pin every dependency anew, with hashes
 	@echo "constraints: resolving"
 	@$(PYTHON) -m venv build/resolver
@@ -60,6 +66,10 @@ constraints: ## pin every dependency anew, with hashes
 	@build/resolver/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet \
 		--output-file constraints.txt
+	@build/resolver/bin/uv pip compile pyproject.toml --extra embedded --extra otlp --extra nvml $(PINNED) \
+		--output-file deploy/requirements.txt
+	@echo 'hatchling>=1.25' | build/resolver/bin/uv pip compile - $(PINNED) \
+		--output-file deploy/requirements-build.txt
 	@echo "constraints: $$(grep -c '==' constraints.txt) packages pinned"
 
 clean: ## remove what the other targets made

@@ -13,6 +13,7 @@ import click
 
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.streams import CELL, PRODUCTION, Limits
+from rackwright.host.copies import Claim, claim_copy
 from rackwright.host.errors import BadSetting
 from rackwright.host.logs import LogFormat, LogLevel
 
@@ -25,8 +26,8 @@ MAX_COPY = 63
 class Settings:
     """How one process of a service reaches the bus, and how it reports.
 
-    `copy` is its ordinal, from 0. `limits` must be those the streams were made with. `more` holds
-    what a service added.
+    `copy` is its ordinal, from 0; `claim` holds it where it was taken from a directory. `limits`
+    must be those the streams were made with. `more` holds what a service added.
     """
 
     service: str
@@ -48,11 +49,12 @@ class Settings:
     state_dir: Path | None
     otlp_endpoint: str | None
     trace_file: Path | None
+    claim: Claim | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
-        """The name of the connection, and of its inboxes."""
+        """The name of the connection."""
         return f"{self.service}-{self.copy}"
 
     def connect_options(self) -> ConnectOptions:
@@ -60,6 +62,7 @@ class Settings:
         return ConnectOptions(
             servers=self.nats,
             identity=self.identity,
+            inbox=f"{self.service}.{self.copy}",
             user=self.user,
             password=self.password,
             nkey_seed_file=self.nkey_file,
@@ -91,6 +94,8 @@ def options() -> list[click.Option]:
         _option("nats", "Servers, separated by commas.", default="nats://127.0.0.1:4222"),
         _option("cell", "The cell to work for.", default="main"),
         _option("copy", "Which copy this is, from 0.", type=click.IntRange(0, MAX_COPY), default=0),
+        _option("copies-dir", "Take the first copy nobody has locked in this directory instead.",
+                type=click.Path(file_okay=False, path_type=Path)),
         _option("user", "User at the bus; its password is in RACKWRIGHT_PASSWORD or a file."),
         _file("password-file", "File with the password."),
         _file("nkey-file", "File with the nkey seed, instead of user and password."),
@@ -157,9 +162,14 @@ def parse(
 
 def _settings(service: str, found: Mapping[str, Any], more: Mapping[str, Any]) -> Settings:
     password = _password(found["password_file"])
+    claim, state_dir = None, found["state_dir"]
+    if found["copies_dir"] is not None:
+        claim = claim_copy(found["copies_dir"], service, MAX_COPY)
+        state_dir = state_dir and state_dir / f"{service}-{claim.copy}"
     settings = Settings(
         service=service,
-        copy=found["copy"],
+        copy=found["copy"] if claim is None else claim.copy,
+        claim=claim,
         cell=found["cell"],
         nats=_servers(found["nats"]),
         user=found["user"],
@@ -174,7 +184,7 @@ def _settings(service: str, found: Mapping[str, Any], more: Mapping[str, Any]) -
         http_port=found["http_port"],
         log_level=LogLevel(found["log_level"]),
         log_format=LogFormat(found["log_format"]),
-        state_dir=found["state_dir"],
+        state_dir=state_dir,
         otlp_endpoint=found["otlp_endpoint"],
         trace_file=found["trace_file"],
         more=dict(more),

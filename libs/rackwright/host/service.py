@@ -185,7 +185,7 @@ async def _live(host: Host[Any], stop: asyncio.Event, beside: Sequence[Beside]) 
     presence = Presence(
         bus,
         runner.standing,
-        inbox=f"_INBOX_{host.settings.identity}.presence",
+        inbox=f"{host.settings.connect_options().inbox_prefix}.presence",
         tell=runner.set_copies,
         mono=boottime,
     )

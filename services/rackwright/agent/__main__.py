@@ -4,13 +4,14 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import structlog
 import uvloop
 
 from rackwright.agent.cgroups import writable_root
 from rackwright.agent.config import options, read_nodes
-from rackwright.agent.fleet import AgentProcess
+from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.inject import Injector, targets
 from rackwright.agent.refusals import NodeTaken
 from rackwright.bus.errors import BusAway, BusError
@@ -34,7 +35,7 @@ async def main(settings: Settings) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         nodes = read_nodes(dict(settings.more), settings.state_dir)
-        bus = await _connected(settings, stop)
+        bus = await _connected(settings, _inbox(settings, nodes), stop)
         if bus is None:
             return 0
         process = AgentProcess(
@@ -46,15 +47,20 @@ async def main(settings: Settings) -> int:
         )
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(process.run(standing.readied.set))
-            closed = tasks.create_task(_closed(bus))
+            more = [tasks.create_task(_closed(bus))]
+            if settings.http_port:
+                # Here, as an HTTP server costs every start of an agent that has none.
+                from rackwright.agent.answering import answer
+
+                serving = answer(settings, standing, bus.link, process.nodes.values())
+                more.append(tasks.create_task(serving))
             if settings.more["inject"]:
                 await standing.readied.wait()
-                injector = tasks.create_task(Injector(bus, targets(process, nodes)).run())
+                injecting = Injector(bus, targets(process, nodes)).run()
+                more.append(tasks.create_task(injecting))
             await stop.wait()
-            running.cancel()
-            closed.cancel()
-            if settings.more["inject"]:
-                injector.cancel()
+            for task in (running, *more):
+                task.cancel()
         await bus.close()
     except* (BusError, BadSetting, NodeTaken, OSError) as failed:
         for error in _leaves(failed):
@@ -73,10 +79,18 @@ def _leaves(failed: BaseExceptionGroup[BaseException]) -> Iterator[BaseException
             yield error
 
 
-async def _connected(settings: Settings, stop: asyncio.Event) -> Bus | None:
+def _inbox(settings: Settings, nodes: tuple[NodeConfig, ...]) -> str:
+    """A node's own, as all nodes may share a user; for virtual ones that of the process."""
+    if settings.more["fleet"] is not None:
+        return f"fleet.{settings.copy}"
+    return f"node-agent.{nodes[0].node}"
+
+
+async def _connected(settings: Settings, inbox: str, stop: asyncio.Event) -> Bus | None:
+    options = replace(settings.connect_options(), inbox=inbox)
     while not stop.is_set():
         try:
-            return await connect(settings.connect_options(), settings.cell)
+            return await connect(options, settings.cell)
         except BusAway as error:
             log.warning("bus.awaited", why=str(error))
         await asyncio.wait({asyncio.create_task(stop.wait())}, timeout=CONNECT_RETRY_S)

@@ -52,6 +52,11 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "policy": Entry("policy:policy", "Show or set the settings of the cell."),
         "inject": Entry("inject:inject", "Let a virtual node fail, to see what happens."),
     },
+    "A cell on a cluster": {
+        "create": Entry("create:create", "Make streams, ledger and racks on a bus that is there."),
+        "users": Entry("users:users", "Print the users of the bus, for nats-server."),
+        "credentials": Entry("users:credentials", "Make a password for each of them."),
+    },
     "Shell": {
         "completion": Entry("completion:completion", "Print the script for your shell."),
     },

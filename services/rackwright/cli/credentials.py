@@ -44,11 +44,11 @@ class Credentials:
         for role in Role:
             for copy in range(copies.get(role.value, 1)):
                 name = f"{role.value}-{copy}"
-                rights = service(cell, role, name)
+                rights = service(cell, role, f"{role}.{copy}")
                 made.append(User(name=name, password=self.password(name), permissions=rights))
         for copy in range(copies.get(AGENT, 1)):
             name = f"{AGENT}-{copy}"
-            rights = agent(cell, name, None)
+            rights = agent(cell, f"fleet.{copy}", None)
             made.append(User(name=name, password=self.password(name), permissions=rights))
         for owner in owners:
             rights = operator(cell, owner)

@@ -51,6 +51,19 @@ class Where:
     @asynccontextmanager
     async def reach(self) -> AsyncIterator[Cell]:
         """A connection for one command (`asking.Cell`). Raises Failure and what the bus raises."""
+        options, cell = self.connection()
+        try:
+            bus = await connect(options, cell)
+        except (BusError, OSError, ValueError) as error:
+            at = ",".join(options.servers)
+            raise Unreachable(f"cell {cell} at {at}: {error}") from error
+        try:
+            yield Cell(bus=bus, user=Owner(options.identity))
+        finally:
+            await bus.close()
+
+    def connection(self) -> tuple[ConnectOptions, str]:
+        """How to connect, and to which cell. Raises Failure."""
         nats, cell, user, password = self._found()
         check_name("user", user)
         options = ConnectOptions(
@@ -60,14 +73,12 @@ class Where:
             password=password,
             connect_s=CONNECT_S,
         )
-        try:
-            bus = await connect(options, cell)
-        except (BusError, OSError, ValueError) as error:
-            raise Unreachable(f"cell {cell} at {nats}: {error}") from error
-        try:
-            yield Cell(bus=bus, user=Owner(user))
-        finally:
-            await bus.close()
+        return options, cell
+
+    def named(self) -> tuple[str, str]:
+        """The cell and the user. Raises Failure."""
+        _, cell, user, _ = self._found()
+        return cell, user
 
     def _found(self) -> tuple[str, str, str, str | None]:
         """Server, cell, user and password. Raises Failure."""

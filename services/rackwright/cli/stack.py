@@ -9,22 +9,17 @@ from pathlib import Path
 
 import structlog
 
-from rackwright.agent.config import FleetNode, write_fleet
+from rackwright.agent.config import write_fleet
 from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
 from rackwright.cli.credentials import ADMIN, AGENT, Context, Credentials
 from rackwright.cli.keeper import Kept, Program, stop_all
+from rackwright.cli.preparing import deal, prepare
 from rackwright.cli.watcher import Watched, watch
 from rackwright.core.fleet import Fleet
-from rackwright.host.create import create_ledger
-from rackwright.wire.codec import encode
-from rackwright.wire.ids import CellName, MessageId, Owner
-from rackwright.wire.message import Envelope
 from rackwright.wire.nodes import RackSpec
 from rackwright.wire.policy import Policy
-from rackwright.wire.subjects import Subjects
-from rackwright.wire.wishes import DefineRacks
 
 SERVICES = (
     "placer",
@@ -34,7 +29,6 @@ SERVICES = (
     "dispatcher",
     "gateway",
 )
-RACKS_A_WISH = 16
 # All of them share this machine's processors: who finds faults and who heals comes first.
 NICE = {"placer": 5, "dispatcher": 5, AGENT: 5, "defragmenter": 10, "gateway": 10}
 
@@ -70,7 +64,7 @@ class Stack:
     def __init__(self, options: StackOptions) -> None:
         self.options = options
         self.credentials = Credentials(root=options.state_dir / "credentials")
-        self._agents = self._agent_groups()
+        self._agents = deal(options.racks, options.agents, options.solo)
         self.server = EmbeddedServer(
             EmbeddedOptions(
                 data_dir=options.state_dir / "nats",
@@ -95,9 +89,8 @@ class Stack:
         await self.server.start()
         admin = await self.connect(ADMIN)
         try:
-            await admin.ensure()
-            await create_ledger(admin, self.options.policy)
-            await self._define(admin)
+            options = self.options
+            await prepare(admin, options.policy, options.racks, options.owner, "up")
         finally:
             await admin.close()
         self.context.save(self.options.state_dir)
@@ -184,19 +177,6 @@ class Stack:
             self._ports[name] = wanted or _free_port()
         return str(self._ports[name])
 
-    def _agent_groups(self) -> list[list[FleetNode]]:
-        """Nodes by agent process: the solo ones first, then racks dealt out to `agents`."""
-        solo: list[list[FleetNode]] = []
-        shared: list[list[FleetNode]] = [[] for _ in range(self.options.agents)]
-        for turn, rack in enumerate(self.options.racks):
-            for node in rack.nodes:
-                one = FleetNode(node=node, rack=rack.rack, gpus=rack.gpus_per_node)
-                if node in self.options.solo:
-                    solo.append([one])
-                elif shared:
-                    shared[turn % len(shared)].append(one)
-        return [group for group in (*solo, *shared) if group]
-
     def _agent_programs(self) -> Iterable[Program]:
         state = self.options.state_dir
         more = ("--pretend",) if self.options.pretend else ()
@@ -221,24 +201,6 @@ class Stack:
             if any(one.node == node for one in group):
                 return self.kept[f"{AGENT}-{copy}"]
         raise KeyError(node)
-
-    async def _define(self, admin: JetStreamBus) -> None:
-        """Wish the racks; those that are known already are refused and that is all."""
-        subjects = Subjects(CellName(self.options.cell))
-        racks = self.options.racks
-        for start in range(0, len(racks), RACKS_A_WISH):
-            part = racks[start : start + RACKS_A_WISH]
-            wish = Envelope(
-                id=MessageId(f"define-{start}"),
-                type=DefineRacks.TYPE,
-                v=1,
-                at=0.0,
-                source="up",
-                cell=CellName(self.options.cell),
-                body=DefineRacks(racks=part),
-            )
-            subject = subjects.wish(Owner(self.options.owner), DefineRacks.TYPE)
-            await admin.wishes.publish(subject, encode(wish))
 
     async def answers(self, name: str) -> None:
         """Wait until a service says on its own port that it is ready."""
