@@ -243,6 +243,13 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "repaired": ("repaired",),
     "heard": ("heard again",),
     "quiet": ("no new fault for long enough",),
+    "progress-timeout": (
+        "no rank made progress for {since_s} s, {limit_s} s are allowed; rank {rank} was silent for"
+        " longest ({retries} of {budget} retries used)",
+        "no rank made progress for too long",
+    ),
+    "progress-timeout.peer": ("it hung together with another rank",),
+    "release.none": ("no place for {nodes} nodes is known to come free in time",),
     "session.lost": ("its process was gone when the node came back",),
     "drain": ("its node is drained",),
     "unknown-node": ("there is no such node",),

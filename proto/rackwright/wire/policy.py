@@ -109,6 +109,9 @@ class Policy(Part):
     poison_window_s: Positive = knob(3600.0, "s", "window of poison_swaps")
     swap_cost_s: NotNegative = knob(90.0, "s", "stall of a swap")
     move_cost_s: NotNegative = knob(180.0, "s", "stall of a slice move")
+    hold_max_s: NotNegative = knob(
+        600.0, "s", "a restart: so long a wounded job waits for a place that comes free by itself"
+    )
     recovery_notice_s: NotNegative = knob(30.0, "s", "notice to a tenant evicted for recovery")
 
     defrag_delay_s: NotNegative = knob(30.0, "s", "blocks that end by themselves end before this")

@@ -9,6 +9,7 @@ from rackwright.core.fold import apply
 from rackwright.core.jobs import ASSIGNED
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
 from rackwright.core.policy.limits import ends_at
+from rackwright.placer.hangs import hanging
 from rackwright.placer.starts import overdue
 from rackwright.placer.state import State
 from rackwright.placer.verdicts import judge
@@ -61,6 +62,7 @@ def _verdicts(
     yield from _at_their_limit(state, fleet, event)
     for name, late in overdue(state, fleet, event):
         yield name, late
+    yield from hanging(state, fleet, event)
     while state.again and state.again[0][0] <= event.mono:
         name = heappop(state.again)[1]
         state.due.pop(name, None)

@@ -28,6 +28,7 @@ from rackwright.core.policy.limits import ends_at
 from rackwright.core.racks import Rack
 from rackwright.placer.blocks import blocks, to_tell
 from rackwright.placer.course import COURSE, course
+from rackwright.placer.hangs import to_watch
 from rackwright.placer.placing import may_place, placements
 from rackwright.placer.starts import to_start
 from rackwright.placer.state import State
@@ -122,6 +123,7 @@ def _know(state: State, fleet: Fleet, name: JobId, event: Event) -> None:
         state.reports.dirty.setdefault(name, fleet.last_id)
         if name in fleet.starting:
             to_start(state, name, event.mono)
+        to_watch(state, job, event.mono)
         end = ends_at(fleet.policy, job)
         if end is not None and state.limits.get(name) != end:
             state.limits[name] = end
@@ -212,7 +214,7 @@ def _maintenance(fleet: Fleet, event: Event) -> list[Effect]:
 def _wakes(state: State, event: Event) -> list[Effect]:
     """When something is due by itself: a time limit, a back-off, a start, a verdict."""
     ledger = [heap[0][0] for heap in (state.ends, state.queue.later) if heap]
-    own = [heap[0][0] for heap in (state.starts, state.again) if heap]
+    own = [heap[0][0] for heap in (state.starts, state.again, state.hangs) if heap]
     due = [event.mono + at - event.now for at in ledger] + own
     return [WakeAt(mono=max(at, event.mono)) for at in due]
 

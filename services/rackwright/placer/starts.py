@@ -1,4 +1,5 @@
-"""Ranks that do not start: after `swap_start_s` with open gates the node has failed the job.
+"""Ranks that do not start: after `swap_start_s` with open gates the node has failed the job; so it
+has when a rank that got a new process runs and is not ready `rejoin_s` later.
 
 The spare-manager, who hears commits only, then takes the next spare.
 """
@@ -10,6 +11,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, Slice
 from rackwright.core.machine import Event
 from rackwright.core.policy.triage import START_TIMEOUT
+from rackwright.placer.reports import is_up
 from rackwright.placer.state import State
 from rackwright.wire.entries.job import JobFailed, WorkerFailed
 from rackwright.wire.ids import JobId, WorkerId
@@ -56,12 +58,26 @@ def _look(state: State, fleet: Fleet, job: Job, event: Event) -> tuple[list[int]
                 continue
             worker = part.worker(job.id, rank)
             if _is_there(state, worker):
-                known.pop(worker, None)
+                if not _rejoins(state, fleet, job, worker, event.mono):
+                    late.append(rank)
             elif _open(state, fleet, part, rank):
                 since = known.setdefault(worker, event.mono)
                 if event.mono - since >= patience:
                     late.append(rank)
     return late, again
+
+
+def _rejoins(state: State, fleet: Fleet, job: Job, worker: WorkerId, mono: float) -> bool:
+    """Is this rank ready, or has it time yet? Only of a job that was up before: how long a first
+    start may take is its owner's affair.
+    """
+    known = state.startable.setdefault(job.id, {})
+    status = state.reports.status_of(worker)
+    over = status is None or status.state is not WorkerState.RUNNING
+    if is_up(status) or over or job.first_started_at is None:
+        known.pop(worker, None)
+        return True
+    return mono - known.setdefault(worker, mono) < fleet.policy.rejoin_s
 
 
 def _is_there(state: State, worker: WorkerId) -> bool:

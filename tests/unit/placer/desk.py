@@ -161,6 +161,7 @@ class Desk:
         state: WorkerState,
         code: int | None = None,
         incarnation: int | None = None,
+        ready: bool | None = None,
     ) -> None:
         """The node of a rank says what its worker does."""
         known = self.cell.job(job)
@@ -169,9 +170,23 @@ class Desk:
         name = known.worker(rank)
         if incarnation is not None:
             name = type(name)(f"{job}/{rank}/{incarnation}")
-        ready = state is WorkerState.RUNNING
+        ready = state is WorkerState.RUNNING if ready is None else ready
         workers = self.told.setdefault(node.name, {})
         workers[name] = WorkerStatus(worker=name, state=state, ready=ready, code=code)
+        self.status(node.name)
+
+    def progress(self, job: str, rank: int, at: float | None = None) -> None:
+        """A rank tells of progress, now or at that time."""
+        known = self.cell.job(job)
+        part = known.slice_of(rank)
+        node = self.fleet.node_at(part.rack, part.nodes[rank - part.first_rank])
+        name = known.worker(rank)
+        self.told[node.name][name] = WorkerStatus(
+            worker=name,
+            state=WorkerState.RUNNING,
+            ready=True,
+            progress_at=self.fleet.time if at is None else at,
+        )
         self.status(node.name)
 
     def status(self, node: NodeId) -> None:

@@ -315,6 +315,24 @@ def test_a_rank_that_does_not_start_has_a_failed_node(at: Desk) -> None:
     assert failures(at.live(6)) == [(1, "start-timeout")]
 
 
+def test_a_new_rank_that_runs_and_is_not_ready_in_time_has_a_failed_node(at: Desk) -> None:
+    at.started("a", nodes=3)
+    at.cell.unfit("r0-n01")
+    at.folded()
+    swap(at, "a", 1)
+    at.worker("a", 1, EXITED, -9, incarnation=1)
+    at.worker("a", 1, WorkerState.RUNNING, ready=False)
+    assert at.live(175) == []
+    assert failures(at.live(15)) == [(1, "start-timeout")]
+
+
+def test_a_first_start_may_take_its_time(at: Desk) -> None:
+    at.submit("a", nodes=1)
+    at.run()
+    at.worker("a", 0, WorkerState.RUNNING, ready=False)
+    assert at.live(300) == []
+
+
 def test_gates_are_waited_for(at: Desk) -> None:
     """The clock of a start runs only while nothing else has to end first."""
     at.started("a", nodes=3)

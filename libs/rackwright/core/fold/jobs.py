@@ -266,7 +266,14 @@ def worker_failed(fleet: Fleet, entry: WorkerFailed) -> None:
         kind=WoundKind.PROCESS,
         code=entry.reason.code,
         at=fleet.time,
-        charge=entry.code is not None and entry.reason.code.startswith("exit."),
+        charge=_is_charged(entry),
         ended=entry.code is not None,
     )
     put_job(fleet, with_wounds(job, (wound,)))
+
+
+def _is_charged(entry: WorkerFailed) -> bool:
+    """Does the owner pay for it: an exit by itself, or the rank that is blamed for a hang?"""
+    if entry.code is None:
+        return entry.reason.code == "progress-timeout"
+    return entry.reason.code.startswith("exit.")

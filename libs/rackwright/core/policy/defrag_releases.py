@@ -73,10 +73,15 @@ def known_releases(fleet: Fleet, now: float, horizon: float) -> Releases:
 
 def _fits(case: Blocked, known: Releases, at: float) -> bool:
     """Would the job fit once all that is known until `at` has come free?"""
-    trial = trial_of(case.fleet)
+    return place(fleet_at(case.fleet, known, at), case.job) is not None
+
+
+def fleet_at(fleet: Fleet, known: Releases, at: float) -> Fleet:
+    """The fleet with all that is known until `at` come free."""
+    trial = trial_of(fleet)
     for time, name in known.jobs:
         if time <= at:
-            for part in case.fleet.jobs[name].slices:
+            for part in fleet.jobs[name].slices:
                 give_back(trial, name, part)
     numbers = {number for time, number in known.racks if time <= at}
     for time, number, spot in known.repairs:
@@ -86,7 +91,7 @@ def _fits(case: Blocked, known: Releases, at: float) -> bool:
     for number in sorted(numbers):
         rack = trial.racks[number]
         put_rack(trial, rack, refresh_health(rack, trial.policy, at))
-    return place(trial, case.job) is not None
+    return trial
 
 
 def _repair(trial: Fleet, number: int, spot: int) -> None:

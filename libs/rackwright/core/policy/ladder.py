@@ -1,7 +1,7 @@
 """The recovery ladder for one wounded slice: rung after rung, each judged at once, with its price.
 
-A rung that is not possible costs no time. Every rung down to the one that is taken is recorded.
-Shrinking an elastic job and waiting for a known release are no rungs yet, so they are not recorded.
+A rung that is not possible costs no time. Every rung down to the one that is taken is recorded;
+while a job waits for a known release nothing is said, and what follows is judged anew.
 """
 
 from functools import cached_property
@@ -14,6 +14,7 @@ from rackwright.core.policy.replacements import Case
 from rackwright.core.policy.rungs import Number, Record
 from rackwright.core.policy.triage import better_left, triage
 from rackwright.core.policy.victims import Victims
+from rackwright.core.policy.waiting import patience_until, release_for
 from rackwright.wire.entries.job import JobRequeued
 from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.reasons import Reason, Rung
@@ -135,7 +136,7 @@ class Climb:
         )
 
     def _last_resorts(self) -> list[Healing]:
-        return self._evict() or [self._requeued()]
+        return self._evict() or ([] if self._waits() else [self._requeued()])
 
     def _evict(self) -> list[Healing]:
         case, record = self.case, self.record
@@ -158,6 +159,16 @@ class Climb:
             return []
         record.take(Rung.EVICT, "evict", price, **numbers)
         return [self._moved(cleared.seat, victims)]
+
+    # Rung 7: wait for what is known to come free
+
+    def _waits(self) -> bool:
+        case = self.case
+        price = stall(case.fleet, case.job, max(0.0, patience_until(case) - case.now))
+        if release_for(case) is not None:
+            return True
+        self.record.skip(Rung.WAIT, "release.none", price, nodes=case.part.size)
+        return False
 
     # Rung 8: the queue
 

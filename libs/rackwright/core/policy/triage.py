@@ -13,6 +13,12 @@ START_TIMEOUT = "start-timeout"
 being open: its node has failed the job, whatever else is said of it."""
 
 
+HANG = "progress-timeout"
+"""Reason code of `worker.failed` and `job.failed` for a job of which no rank told of progress
+within its `progress_timeout_s`: of the rank that pays for it. The others have HANG_PEER."""
+HANG_PEER = "progress-timeout.peer"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triage:
     """Ranks that `restart` where they are, that must `leave`, and that are `drained`: these should

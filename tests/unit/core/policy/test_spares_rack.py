@@ -70,7 +70,7 @@ def test_late_start_takes_another_node_and_is_waited_for() -> None:
 
 def test_hang_restarts_in_place_once_the_old_process_has_ended() -> None:
     made = cell()
-    made.sit("a", "r0", range(16))
+    made.sit("a", "r0", range(16), retry_budget=1)
     old = made.job("a").worker(3)
     crash(made, "a", 3, code=None, why="progress-timeout")
     (entry,) = decided(made)

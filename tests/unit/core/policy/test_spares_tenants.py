@@ -90,7 +90,7 @@ def test_pinned_work_on_lent_spares_stays() -> None:
 
 def full_rack(**tenant: Any) -> Cell:
     """A rack with a slice of 16 and two tenants, the second one cheaper, and no rack beside it."""
-    made = cell(1)
+    made = cell(1, policy=Policy(hold_max_s=0.0))
     made.sit("a", "r0", range(16))
     made.sit("dear", "r0", [16], **{"priority": 40, **tenant})
     made.sit("cheap", "r0", [17], **{"priority": 10, **tenant})
