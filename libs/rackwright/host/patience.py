@@ -69,22 +69,25 @@ class Patience:
         """
         keys = {key_of(entry) for offer in offers for entry in offer.entries}
         self._since = {key: self._since.get(key, mono) for key in keys}
-        due = mono - self.wait
-        if all(since <= due for since in self._since.values()):
+        # One sum everywhere: a difference rounded otherwise would ask to be woken in the past.
+        wait = self.wait
+        ripe_at = {key: since + wait for key, since in self._since.items()}
+        if all(at <= mono for at in ripe_at.values()):
             if keys and self.wait > 0:
                 self.betters_silent = True
             return Ripe(offers=tuple(offers))
-        ripe = [kept for offer in offers if (kept := self._keep(offer, due)) is not None]
-        again = min(since for since in self._since.values() if since > due) + self.wait
+        ripe = [kept for offer in offers if (kept := _keep(offer, ripe_at, mono)) is not None]
+        again = min(at for at in ripe_at.values() if at > mono)
         if ripe:
             # They left this to us: what we would answer next is ours at once.
             self.betters_silent = True
             again = mono
         return Ripe(offers=tuple(ripe), again=again)
 
-    def _keep(self, offer: Offer, due: float) -> Offer | None:
-        entries = tuple(e for e in offer.entries if self._since[key_of(e)] <= due)
-        if not entries:
-            return None
-        # Something is held back, so not every wish is answered.
-        return replace(offer, entries=entries, wishes_to=None)
+
+def _keep(offer: Offer, ripe_at: dict[Key, float], mono: float) -> Offer | None:
+    entries = tuple(entry for entry in offer.entries if ripe_at[key_of(entry)] <= mono)
+    if not entries:
+        return None
+    # Something is held back, so not every wish is answered.
+    return replace(offer, entries=entries, wishes_to=None)

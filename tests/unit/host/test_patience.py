@@ -73,3 +73,10 @@ def test_the_same_work_decided_otherwise_is_the_same_work() -> None:
     )
     assert key_of(no(1)) == key_of(other)
     assert key_of(no(1)) != key_of(no(2))
+
+
+def test_the_moment_it_asks_to_be_woken_at_is_ripe_whatever_the_rounding() -> None:
+    third, began = copy(3), 1023.4792209900858  # began + 0.75 - 0.75 is less than began
+    ripe = third.sift([offer(1)], began)
+    assert ripe.again is not None
+    assert third.sift([offer(1)], ripe.again) == Ripe(offers=(offer(1),))
