@@ -169,7 +169,8 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     offer, trial = answers(state, fleet)
     if offer is not None:
         effects.append(offer)
-    if state.wishes:
+    elif state.wishes:
+        # An offer brings a turn when it is settled; while a copy has patience none comes sooner.
         effects.append(WakeAt(mono=event.mono))
     for step in (course, placements):
         made, trial = step(state, trial, event)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rackwright.core.machine import Offer, Room, TrimWishes
+from rackwright.core.machine import Offer, Room, TrimWishes, WakeAt
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
@@ -327,3 +327,11 @@ def test_settings_that_promise_more_than_the_cell_are_refused(at: Desk) -> None:
     (said,) = at.run()
     assert isinstance(said, WishRefused)
     assert said.reason.numbers["field"] == "queue_gpus.q"
+
+
+def test_an_answer_that_is_offered_asks_for_no_turn_before_it_is_settled(at: Desk) -> None:
+    at.submit("a", nodes=1)
+    effects = at.turn()
+    assert any(isinstance(effect, Offer) for effect in effects)
+    wakes = [effect.mono for effect in effects if isinstance(effect, WakeAt)]
+    assert all(mono > at.mono for mono in wakes), "a copy with patience would spin"
