@@ -231,11 +231,14 @@ def test_every_setting_of_a_service_is_told() -> None:
 
 def test_metrics_exist() -> None:
     text = page("docs/operations.md").split("## Metrics and alerts")[1].split("\n## ")[0]
-    told = set(re.findall(r"`(rackwright_\w+)`", text))
+    told = set(re.findall(r"[`(](rackwright_\w+)[`)]", text))  # in alert rules, in brackets
     told = {name for name in told if not name.startswith("rackwright_main_")}
     served = set(re.findall(r"^# TYPE (\w+)", Metrics().page().decode(), re.MULTILINE))
-    gateway = ROOT / "services" / "rackwright" / "gateway" / "prometheus.py"
-    short = set(re.findall(r'"(?:rackwright_)?([a-z0-9_]+)"', gateway.read_text(encoding="utf-8")))
+    gateway = ROOT / "services" / "rackwright" / "gateway"
+    text = "".join(
+        (gateway / f"{name}.py").read_text("utf-8") for name in ("prometheus", "measured")
+    )
+    short = set(re.findall(r'"(?:rackwright_)?([a-z0-9_]+)"', text))
     served |= {f"rackwright_{name}{end}" for name in short for end in ("", "_total")}
     assert told
     assert told - served == set()

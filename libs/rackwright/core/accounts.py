@@ -9,7 +9,7 @@ declares none, never.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor
 
 from rackwright.core.fleet import Fleet
@@ -104,6 +104,18 @@ class JobTime:
         for one in self.unsaved:
             one.begin = max(one.begin, at)
 
+    def after(self, earlier: "JobTime | None") -> "JobTime":
+        """With what it had been through before its counting began."""
+        if earlier is None:
+            return replace(self, unsaved=list(self.unsaved))
+        return replace(
+            self,
+            useful_s=self.useful_s + earlier.useful_s,
+            lost_s=self.lost_s + earlier.lost_s,
+            wall_s=self.wall_s + earlier.wall_s,
+            unsaved=[*earlier.unsaved, *self.unsaved],
+        )
+
 
 @dataclass(slots=True, kw_only=True)
 class BandTime:
@@ -113,6 +125,13 @@ class BandTime:
     useful_s: float = 0.0
     lost_s: float = 0.0
     wall_s: float = 0.0
+
+    def join(self, other: "BandTime") -> None:
+        """Those of another one too."""
+        self.jobs += other.jobs
+        self.useful_s += other.useful_s
+        self.lost_s += other.lost_s
+        self.wall_s += other.wall_s
 
     @property
     def ettr(self) -> float:
@@ -126,11 +145,13 @@ def _no_seconds() -> dict[GpuState, float]:
 
 @dataclass(slots=True, kw_only=True)
 class Accounts:
-    """`seconds` are GPU-seconds by state and `installed_s` those of all installed GPUs, up to `at`;
+    """`seconds` are GPU-seconds by state and `installed_s` those of all installed GPUs, `racks_s`
+    the seconds of all racks together, up to `at`;
     `jobs` the time of living jobs, each up to its own `since`; `bands` that of ended ones."""
 
     seconds: dict[GpuState, float] = field(default_factory=_no_seconds)
     installed_s: float = 0.0
+    racks_s: float = 0.0
     at: float = 0.0
     jobs: dict[JobId, JobTime] = field(default_factory=dict)
     bands: dict[str, BandTime] = field(default_factory=dict)
@@ -196,6 +217,7 @@ class Accounts:
         for state, gpus in self._now.items():
             self.seconds[state] += gpus * passed
         self.installed_s += fleet.installed_gpus * passed
+        self.racks_s += len(fleet.racks) * passed
         self.at = until
 
     def _look(self, fleet: Fleet, racks: set[int], now: float) -> set[JobId]:
@@ -272,6 +294,23 @@ class Accounts:
             total.lost_s += known.lost_s
             total.wall_s += known.wall_s
 
+    def join(self, newer: "Accounts") -> None:
+        """Those of a stretch of the ledger that begins where this one ends."""
+        for state, seconds in newer.seconds.items():
+            self.seconds[state] += seconds
+        self.installed_s += newer.installed_s
+        self.racks_s += newer.racks_s
+        self.at = max(self.at, newer.at)
+        for size, total in newer.bands.items():
+            self.bands.setdefault(size, BandTime()).join(total)
+        for name, known in self.jobs.items():
+            if newer.at and name not in newer.jobs and known.wall_s:
+                self.bands.setdefault(band(known.gpus), BandTime()).join(_rest(known))
+        lived = self.jobs
+        self.jobs = {name: known.after(lived.get(name)) for name, known in newer.jobs.items()}
+        self._racks, self._now = dict(newer._racks), Counter(newer._now)
+        self._slice, self._out = newer._slice, newer._out
+
     def goodput(self) -> float:
         """Useful of all GPU-seconds of the cell, those in maintenance apart; 0 before any."""
         there = self.installed_s - self.seconds[GpuState.MAINTENANCE]
@@ -284,6 +323,11 @@ class Accounts:
 
     def _done(self) -> float:
         return self.seconds[GpuState.USEFUL] + self.seconds[GpuState.LENT_USEFUL]
+
+
+def _rest(known: JobTime) -> BandTime:
+    """The earlier part of a job that ended in a later stretch, where it was counted as a job."""
+    return BandTime(useful_s=known.useful_s, lost_s=known.lost_s, wall_s=known.wall_s)
 
 
 def loses(old: Job, job: Job | None, after: Fleet) -> bool:

@@ -59,6 +59,8 @@ def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
             f" pinned; fragmentation {room.fragmentation:.2f}; could start by nodes:"
             f" {_counts(room.startable, ' x ')}",
         ),
+        ("time", _time(view)),
+        ("waits", _waits(view)),
         ("recovery", _recovery(view)),
         ("defrag", _defrag(view)),
     ]
@@ -76,6 +78,26 @@ def _queue(view: StatsAnswer) -> str:
         for cause, one in view.queue.items()
     ]
     return ", ".join(told) or "empty"
+
+
+def _time(view: StatsAnswer) -> str:
+    """GPU-hours by what became of them, the largest first."""
+    work = view.work
+    told = sorted(work.gpu_hours.items(), key=lambda one: -one[1])
+    hours = ", ".join(f"{count:g} {state}" for state, count in told) or "none"
+    return (
+        f"{work.installed_gpu_hours:g} GPU-h: {hours}; goodput {work.goodput:.1%},"
+        f" of the jobs' own {work.training_goodput:.1%}; {work.availability:.1%} available"
+    )
+
+
+def _waits(view: StatsAnswer) -> str:
+    work = view.work
+    text = f"to first start at most {_seconds(work.wait_s)}" if work.wait_s else "nothing started"
+    if work.blocked_gpu_hours:
+        hours = (f"{count:g} by {cause}" for cause, count in work.blocked_gpu_hours.items())
+        text += f"; blocked GPU-h: {', '.join(hours)}"
+    return text + (f"; {work.starved} starved" if work.starved else "")
 
 
 def _recovery(view: StatsAnswer) -> str:
@@ -113,6 +135,10 @@ def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:
         rows.append(("paused", f"{automation} for {ago(until - view.time)} more"))
     if view.stopped_at is not None:
         rows.append(("stopped", f"the fold stopped at {view.stopped_at}: {view.stopped_why}"))
+    if view.work.repair_overdue:
+        rows.append(("repairs", f"{view.work.repair_overdue} unanswered for too long"))
+    if view.work.checkpoint_overdue:
+        rows.append(("checkpoints", f"{view.work.checkpoint_overdue} jobs are overdue with theirs"))
     if view.interactive_touched:
         rows.append(("interactive", f"{view.interactive_touched} jobs were touched"))
     if not view.complete:

@@ -73,6 +73,7 @@ class Chronicle:
         """One commit; its lines. `why_void`: it had no effect, for this reason."""
         self.since = self.since or seq
         self.upto = seq
+        self.counts.run(before, after)
         if commit.type in QUIET and why_void is None:
             return []
         lines = list(lines_of(seq, after.time, commit, before, why_void))

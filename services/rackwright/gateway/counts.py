@@ -4,7 +4,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
+from rackwright.core.histograms import Histogram
+from rackwright.core.measures import Measures
 from rackwright.wire.entries.job import JobRequeued, JobStarted, JobSuspended
 from rackwright.wire.entries.slice import (
     DefragPlanned,
@@ -17,50 +20,7 @@ from rackwright.wire.jobs import JobClass
 from rackwright.wire.message import Entry
 from rackwright.wire.reasons import RungTaken
 
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
 MAX_OPEN = 100_000
-
-
-@dataclass(slots=True)
-class Histogram:
-    """Counts of seconds by upper bound, as Prometheus has them; the last is infinity."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
-    total: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        place = next((i for i, most in enumerate(BUCKETS) if seconds <= most), len(BUCKETS))
-        self.counts[place] += 1
-        self.total += seconds
-
-    def join(self, other: "Histogram") -> None:
-        """Those of another one too."""
-        self.counts = [mine + more for mine, more in zip(self.counts, other.counts, strict=True)]
-        self.total += other.total
-
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return sum(self.counts)
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Pairs of upper bound and how many are at most that."""
-        pairs, found = [], 0
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
-            found += count
-            pairs.append((bound, float(found)))
-        return pairs
-
-    def quantile(self, share: float) -> float | None:
-        """The upper bound below which at least that share lies; None without any, or if it is
-        above all bounds."""
-        wanted, found = share * self.number, 0
-        for bound, count in zip(BUCKETS, self.counts, strict=False):
-            found += count
-            if count and found >= wanted:
-                return bound
-        return None
 
 
 @dataclass(slots=True)
@@ -79,9 +39,19 @@ class Counts:
     to_swap: Histogram = field(default_factory=Histogram)
     to_rejoin: Histogram = field(default_factory=Histogram)
     open: OrderedDict[JobId, float] = field(default_factory=OrderedDict)
+    accounts: Accounts = field(default_factory=Accounts)
+    measures: Measures = field(default_factory=Measures)
+
+    def run(self, before: Fleet, after: Fleet) -> None:
+        """One commit of whatever type, with effect or without: time has passed."""
+        if not self.accounts.at and before.time:
+            self.accounts.begin(before)
+        self.accounts.take(before, after)
 
     def take(self, entries: Iterable[Entry], before: Fleet, after: Fleet) -> None:
         """Entries of one commit that had effect."""
+        entries = tuple(entries)
+        self.measures.take(entries, before, after)
         for entry in entries:
             self.entries[entry.TYPE] += 1
             match entry:
@@ -158,6 +128,8 @@ class Counts:
         self.to_swap.join(newer.to_swap)
         self.to_rejoin.join(newer.to_rejoin)
         self.open.update(newer.open)
+        self.accounts.join(newer.accounts)
+        self.measures.join(newer.measures)
 
     def of(self, kind: type[Entry]) -> int:
         """How many entries of one type had effect."""

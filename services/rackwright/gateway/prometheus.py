@@ -15,14 +15,16 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.histograms import Histogram
 from rackwright.core.jobs import JobState
 from rackwright.core.occupancy import gpu_states, occupancy, startable
 from rackwright.gateway.answers.cell import node_states, queue
 from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.asked import BadQuestion
 from rackwright.gateway.context import Context
-from rackwright.gateway.counts import Counts, Histogram
+from rackwright.gateway.counts import Counts
 from rackwright.gateway.desk import Desk
+from rackwright.gateway.measured import measured
 from rackwright.wire.entries.job import JobRequeued
 from rackwright.wire.entries.slice import (
     DefragFinished,
@@ -53,6 +55,7 @@ class CellMetrics(Collector):
         yield from _fleet(context.fleet, context.now)
         yield from _racks(context.fleet)
         yield from _counted(context)
+        yield from measured(context)
 
 
 def expose(registry: CollectorRegistry, desk: Desk) -> None:

@@ -158,6 +158,8 @@ def test_numbers() -> None:
         "spares    1 free of 1 wanted, 1 lent, 0 short, 0 racks without",
         "room      0 whole racks, 3 broken, 0 pinned; fragmentation 1.00; could start by nodes:"
         " 3 x 1, 1 x 2",
+        "time      0 GPU-h: none; goodput 0.0%, of the jobs' own 100.0%; 83.3% available",
+        "waits     to first start at most 1 s (p50), 1 s (p90), 1 s (p99)",
         "recovery  0 swaps of 0 nodes, 0 moves, 0 restarts, 0 requeues",
         "defrag    0 plans with 0 victims, 0 withdrawn, 0 carried out, 0 GPU-h estimated",
     ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rackwright.core.histograms import BUCKETS, Histogram
 from rackwright.gateway.chronicle import (
     FIRST_LINES,
     LAST_LINES,
@@ -10,7 +11,7 @@ from rackwright.gateway.chronicle import (
     job_key,
     node_key,
 )
-from rackwright.gateway.counts import BUCKETS, Counts, Histogram
+from rackwright.gateway.counts import Counts
 from rackwright.gateway.views import Line
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.entries.job import JobRequeued

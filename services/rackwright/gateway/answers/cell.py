@@ -4,13 +4,17 @@ from collections import Counter
 from dataclasses import MISSING, Field, fields
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.histograms import HOUR, Histogram
 from rackwright.core.jobs import JobState
+from rackwright.core.measures import Family
 from rackwright.core.occupancy import gpu_states, node_use, occupancy, startable
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.jobs import size_of
 from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.context import Context
-from rackwright.gateway.counts import Counts, Histogram
+from rackwright.gateway.counts import Counts
+from rackwright.gateway.measured import ettr
+from rackwright.gateway.standing import standing
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
 from rackwright.wire.entries.slice import (
     DefragFinished,
@@ -47,6 +51,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         fragmentation=fragmentation(fleet),
         recoveries=recoveries(counts),
         defrags=defrags(fleet, counts),
+        work=work(context),
         unanswered_failures=len(fleet.fresh_faults),
         interactive_touched=counts.interactive_touched,
         paused={
@@ -144,6 +149,41 @@ def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
         benefit_gpu_h=round(counts.benefit_gpu_h, 3),
         in_flight=tuple(sorted(fleet.plans)),
     )
+
+
+def work(context: Context) -> views.Work:
+    """What became of the cell's time."""
+    counts, found = context.past.counts, standing(context.fleet, context.state, context.now)
+    accounts, measures = counts.accounts, counts.measures
+    blocked: Counter[str] = Counter()
+    for (cause, _), seconds in measures.blocked_gpu_s.items():
+        blocked[cause] += round(seconds / 36.0)
+    return views.Work(
+        installed_gpu_hours=round(accounts.installed_s / HOUR, 2),
+        gpu_hours={
+            state.value: round(seconds / HOUR, 2)
+            for state, seconds in accounts.seconds.items()
+            if round(seconds / HOUR, 2)
+        },
+        goodput=round(accounts.goodput(), 4),
+        training_goodput=round(accounts.training_goodput(), 4),
+        availability=round(found.available, 4),
+        ettr={size: round(ratio, 4) for size, ratio in ettr(accounts).items()},
+        wait_s=_shares(_together(measures.queue_wait)),
+        recover_s=_shares(_together(measures.to_recover)),
+        blocked_gpu_hours={cause: hundredths / 100 for cause, hundredths in blocked.items()},
+        spare_exhaustions=measures.exhausted,
+        checkpoint_overdue=found.checkpoint_overdue,
+        repair_overdue=sum(found.repair_overdue.values()),
+        starved=found.starved,
+    )
+
+
+def _together(family: Family) -> Histogram:
+    joined = Histogram(family.bounds)
+    for one in family.by.values():
+        joined.join(one)
+    return joined
 
 
 def policy(context: Context, question: asked.PolicyAsked) -> views.PolicyAnswer:

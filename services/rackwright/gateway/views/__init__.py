@@ -22,6 +22,7 @@ from rackwright.gateway.views.cell import (
     Recoveries,
     SpareTotals,
     StatsAnswer,
+    Work,
 )
 from rackwright.gateway.views.jobs import (
     JobAnswer,
@@ -69,5 +70,6 @@ __all__ = [
     "TenantView",
     "View",
     "Why",
+    "Work",
     "WoundView",
 ]

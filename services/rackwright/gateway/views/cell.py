@@ -81,6 +81,28 @@ class SpareTotals(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work(View):
+    """What became of the cell's time since `since`. `gpu_hours` by state add up to
+    `installed_gpu_hours`. `wait_s`: bounds of p50, p90 and p99 of the time from submit to first
+    start; `recover_s` from the first wound until all ranks run.
+    """
+
+    installed_gpu_hours: float = 0.0
+    gpu_hours: dict[str, float] = field(default_factory=dict)
+    goodput: float = 0.0
+    training_goodput: float = 1.0
+    availability: float = 0.0
+    ettr: dict[str, float] = field(default_factory=dict)
+    wait_s: dict[str, float] = field(default_factory=dict)
+    recover_s: dict[str, float] = field(default_factory=dict)
+    blocked_gpu_hours: dict[str, float] = field(default_factory=dict)
+    spare_exhaustions: int = 0
+    checkpoint_overdue: int = 0
+    repair_overdue: int = 0
+    starved: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsAnswer(Answer):
     """The cell in numbers. `gpus` add up to `installed_gpus`."""
 
@@ -104,6 +126,7 @@ class StatsAnswer(Answer):
     stopped_why: str = ""
     complete: bool = True
     since: int = 1
+    work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

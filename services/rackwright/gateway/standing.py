@@ -1,0 +1,149 @@
+"""How the cell stands now: numbers that take a look at every node and job, for metrics and stats.
+
+Names and meanings are those of docs/api.md.
+"""
+
+from dataclasses import dataclass
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import Job
+from rackwright.core.occupancy import startable
+from rackwright.core.policy.cut import Cut, cut, whole_slice
+from rackwright.core.policy.prices import gpus_of, recently_stopped
+from rackwright.core.policy.starvation import starved
+from rackwright.gateway.machine import State
+from rackwright.wire.jobs import TopologyNeed
+from rackwright.wire.nodes import Fitness, RepairAction
+
+OVERDUE_INTERVALS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """available: share of installed GPUs that are fully fit and schedulable. idle: idle nodes in no
+    startable segment, by its size. pin_amplification: GPUs of racks that pinned work keeps from a
+    full slice, per pinned GPU. preempted_most, at_limit: of the last 24 hours. cross_rack: slices
+    that were to sit in one rack and do not. racks_ratio: racks in use by jobs of several slices,
+    of the fewest that would do. checkpoint_age_s: by GPUs; overdue: jobs beyond two intervals.
+    """
+
+    available: float
+    idle: dict[int, int]
+    pin_amplification: float
+    preempted_most: int
+    at_limit: int
+    starved: int
+    cross_rack: int
+    racks_ratio: float
+    checkpoint_age_s: float
+    checkpoint_overdue: int
+    repair_overdue: dict[str, int]
+
+
+def standing(fleet: Fleet, state: State, now: float) -> Standing:
+    """Look at every node and every job."""
+    stops = [recently_stopped(job, now) for job in fleet.jobs.values()]
+    most = fleet.policy.defrag_max_repeats
+    cross, used, fewest = _racks(fleet)
+    age, overdue = _checkpoints(fleet, state, now)
+    return Standing(
+        available=_available(fleet),
+        idle=_idle(fleet),
+        pin_amplification=_amplification(fleet),
+        preempted_most=max(stops, default=0),
+        at_limit=sum(1 for count in stops if count >= most),
+        starved=len(starved(fleet, now)),
+        cross_rack=cross,
+        racks_ratio=used / fewest if fewest else 1.0,
+        checkpoint_age_s=age,
+        checkpoint_overdue=overdue,
+        repair_overdue=_repairs(fleet, now),
+    )
+
+
+def _available(fleet: Fleet) -> float:
+    there = sum(
+        node.gpus
+        for rack in fleet.racks.values()
+        for node in rack.nodes
+        if node.schedulable and node.fitness is Fitness.FULL and not rack.isolated
+    )
+    return there / fleet.installed_gpus if fleet.installed_gpus else 0.0
+
+
+def _idle(fleet: Fleet) -> dict[int, int]:
+    sizes = startable(fleet).slices
+    return {
+        size: sum(
+            racks.bit_count() * (shape.usable % size)
+            for shape, racks in fleet.index.by_shape.items()
+        )
+        for size in sizes
+    }
+
+
+def _amplification(fleet: Fleet) -> float:
+    size = whole_slice(fleet.policy, fleet.topology)
+    pinned = kept = 0
+    for rack in fleet.racks.values():
+        pinned += sum(
+            tenancy.gpus.bit_count() or tenancy.mask.bit_count() * rack.spec.gpus_per_node
+            for tenancy in rack.tenancies
+            if tenancy.pinned
+        )
+        if rack.pinned and len(rack.nodes) - rack.pinned.bit_count() < size:
+            kept += len(rack.nodes) * rack.spec.gpus_per_node
+    return kept / pinned if pinned else 0.0
+
+
+def _racks(fleet: Fleet) -> tuple[int, int, int]:
+    """Slices cut where they must not be; racks in use by jobs of several slices; fewest needed."""
+    cross = used = fewest = 0
+    for job in fleet.jobs.values():
+        made = cut(job.spec, fleet.policy, fleet.topology) if len(job.slices) > 1 else None
+        if not isinstance(made, Cut):
+            continue
+        used += len({part.rack for part in job.slices})
+        nodes = sum(part.size for part in job.slices)
+        fewest += -(-nodes // max(1, fleet.topology.largest_rack))
+        if all(need is TopologyNeed.REQUIRED for need in made.needs):
+            cross += max(0, len(job.slices) - len(made.pieces))
+    return cross, used, fewest
+
+
+def _checkpoints(fleet: Fleet, state: State, now: float) -> tuple[float, int]:
+    """Mean age of the last checkpoint, each job by its GPUs; jobs that are overdue with theirs."""
+    total = gpus = 0.0
+    overdue = 0
+    for job in fleet.jobs.values():
+        if not job.slices or not job.started or not job.spec.restartable:
+            continue
+        age = max(0.0, now - _saved_at(fleet, state, job))
+        size = gpus_of(fleet, job)
+        total, gpus = total + age * size, gpus + size
+        interval = job.spec.checkpoint.interval_s
+        overdue += interval is not None and age > OVERDUE_INTERVALS * interval
+    return (total / gpus if gpus else 0.0), overdue
+
+
+def _saved_at(fleet: Fleet, state: State, job: Job) -> float:
+    """When all ranks that tell of checkpoints had saved; its placement if none does."""
+    told = []
+    for part in job.slices:
+        for rank, place in enumerate(part.nodes, part.first_rank):
+            seen = state.seen.get(fleet.node_at(part.rack, place).name)
+            worker = seen.worker(part.worker(job.id, rank)) if seen is not None else None
+            if worker is not None and worker.checkpoint_at is not None:
+                told.append(worker.checkpoint_at)
+    return max(min(told, default=0.0), job.placed_at or 0.0)
+
+
+def _repairs(fleet: Fleet, now: float) -> dict[str, int]:
+    """Repairs that nobody has answered for too long, by what was asked for."""
+    late = {action.value: 0 for action in RepairAction if action is not RepairAction.NONE}
+    for rack in fleet.racks.values():
+        for node in rack.nodes:
+            asked = None if node.repair is None else node.repair.value
+            if asked in late and now - node.repair_at > fleet.policy.repair_overdue_s:
+                late[asked] += 1
+    return late
