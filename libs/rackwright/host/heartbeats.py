@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 
 from rackwright.bus.errors import BusAway
 from rackwright.bus.ports import Bus, Subscription
@@ -17,6 +18,7 @@ RETRY_S = 0.5
 BATCH = 512
 
 
+@cache
 def share(present: int, ordinal: int) -> tuple[str, ...]:
     """The shards of copy `ordinal` of `present`; a single copy hears all through one wildcard."""
     if present <= 1:

@@ -66,6 +66,8 @@ class Source(Generic[T]):
     def take(self, most: int) -> list[T]:
         """The next ones, at most `most`."""
         items = self.items
+        if not items:
+            return []
         taken = [items.popleft() for _ in range(min(most, len(items)))]
         self.handled += len(taken)
         self._room.set()
@@ -81,6 +83,8 @@ class Arrivals(Source[Arrival]):
 
     def due(self, folded: int, mono: float) -> list[Arrival]:
         """The next ones that may be handled now, at most a quantum."""
+        if not self.items:
+            return []
         ready = 0
         for item in self.items:
             if ready == self.quantum or not item.due(folded, mono):
@@ -105,6 +109,8 @@ class LastValues(Arrivals):
 
     def due(self, folded: int, mono: float) -> list[Arrival]:
         """The next ones that may be handled now; a newer value of a key replaces a waiting one."""
+        if not self.items and not self.ahead:
+            return []
         ready = [item for item in self.ahead.values() if item.due(folded, mono)]
         for item in ready:
             del self.ahead[item.key]

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from rackwright.bus.ports import Stored
 from rackwright.core.machine import Deed, Machine, Project, SendEcho
 from rackwright.host.clock import LedgerClock
-from rackwright.host.commits import Author
+from rackwright.host.commits import Author, Sealed
 from rackwright.host.errors import Misread, Stopped
 from rackwright.host.flight import Lost, Settled
 from rackwright.host.hearing import Hears
@@ -31,9 +31,8 @@ from rackwright.sim.paths import DIRECT, Path
 from rackwright.sim.sending import AtOnce, PlainAuthor, Sending
 
 S = TypeVar("S")
-STEPS_AT_ONCE = 20_000
+STEPS_AT_ONCE = 3_000
 NOTHING = nullcontext()
-Done: TypeAlias = Callable[["Process[S]", Deed], None]
 
 
 class Crashed(Exception):
@@ -72,8 +71,8 @@ class Process(Generic[S]):
     it may decide. `reader`: its own fold, fed with bytes; None: it shares the ledger's.
 
     Without a path it is answered at once and nothing is written down. `point` is told of moments
-    at which it may die, by raising Crashed; `died` hears of it. `token` tells its commits from
-    those of every other process.
+    at which it may die, by raising Crashed; `died` hears of it. `settled` hears of each commit.
+    `token` tells its commits from those of every other process.
     """
 
     def __init__(
@@ -92,6 +91,7 @@ class Process(Generic[S]):
         reader: Steps | None = None,
         do: Callable[[Process[S], Deed], None] = lambda _process, _deed: None,
         point: Callable[[str], None] = lambda _: None,
+        settled: Callable[[Sealed, Settled], None] = lambda _sealed, _settled: None,
         died: Callable[[Process[S], str], None] | None = None,
     ) -> None:
         self.engine = engine
@@ -127,7 +127,7 @@ class Process(Generic[S]):
         self.offers: AtOnce | Sending = (
             AtOnce(author, ledger, self.wake)
             if path is None
-            else Sending(author, engine, ledger, path, wake=self.wake, point=point)
+            else Sending(author, engine, ledger, path, wake=self.wake, point=point, settled=settled)
         )
         self._pipe = (path or DIRECT).pipe()
         self.mind = Mind(

@@ -80,10 +80,20 @@ class AtOnce(OfferQueue):
 class Sending(OfferQueue):
     """Offers that travel: late, lost, answered late or never, sent again until they are settled.
 
-    `point` is told of each moment at which a process may die.
+    `point` is told of each moment at which a process may die, `settled` of what became of a commit.
     """
 
-    __slots__ = ("_engine", "_final", "_ledger", "_path", "_point", "_timer", "_try", "_wake")
+    __slots__ = (
+        "_engine",
+        "_final",
+        "_ledger",
+        "_path",
+        "_point",
+        "_settled",
+        "_timer",
+        "_try",
+        "_wake",
+    )
 
     def __init__(
         self,
@@ -94,6 +104,7 @@ class Sending(OfferQueue):
         *,
         wake: Callable[[], None],
         point: Callable[[str], None],
+        settled: Callable[[Sealed, Settled], None],
     ) -> None:
         super().__init__(author=author)
         self._engine = engine
@@ -101,6 +112,7 @@ class Sending(OfferQueue):
         self._path = path
         self._wake = wake
         self._point = point
+        self._settled = settled
         self._final = False
         self._try = 0
         self._timer: Timer | None = None
@@ -118,12 +130,14 @@ class Sending(OfferQueue):
 
     def settle(self, folded: int) -> Settled | None:
         """See host.mind.Offering."""
-        if not self._final:
+        flight = self.flight
+        if not self._final or flight is None:
             return None
         settled = self.answered(folded)
         if settled is not None:
-            self._point("answered")
             self._final = False
+            self._settled(flight.sealed, settled)
+            self._point("answered")
         return settled
 
     def advance(self, fleet: Fleet, *, now: float, mono: float) -> list[Lost]:

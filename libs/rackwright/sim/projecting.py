@@ -1,0 +1,173 @@
+"""Writes values into the buckets by the rules of `host.projector`, on virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rackwright.bus.memory_store import MemoryStore
+from rackwright.bus.messages import OPERATION
+from rackwright.bus.ports import Appended, Refused
+from rackwright.bus.streams import Kind
+from rackwright.core.machine import Project
+from rackwright.host.commits import Author
+from rackwright.host.patience import STEP_S
+from rackwright.host.projector import KINDS, RETRY_S, There, Wanted
+from rackwright.sim.asking import ask
+from rackwright.sim.engine import Engine
+from rackwright.sim.paths import Path
+from rackwright.wire.codec import decode, encode
+from rackwright.wire.ids import LedgerId
+from rackwright.wire.message import Body, Envelope
+
+BUCKETS = {"assign": Kind.ASSIGN, "jobs": Kind.JOBS}
+DELETED = {OPERATION: "DEL"}
+Key = tuple[str, str]
+
+
+class SimProjector:
+    """The hands of one process for its buckets; `close` when it dies."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: MemoryStore,
+        path: Path,
+        author: Author,
+        point: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._path = path
+        self._author = author
+        self._point = point
+        self._wanted: dict[Key, Wanted] = {}
+        self._busy: set[Key] = set()
+        self._known: dict[Key, There] = {}
+        self._betters_silent = False
+        self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Is everything written?"""
+        return not self._busy
+
+    def close(self) -> None:
+        """The process is gone."""
+        self._closed = True
+
+    def project(self, effect: Project, ledger: LedgerId, seq: int) -> None:
+        """Write this soon; of several wishes for a key only the newest."""
+        key = (effect.bucket, effect.key)
+        made_at: int = getattr(effect.value, "seq", seq)
+        self._wanted[key] = Wanted(value=effect.value, ledger=ledger, seq=made_at)
+        self._begin(key)
+
+    def look_again(self) -> None:
+        """The bus was away and may have lost what it keeps in memory: write what is missing."""
+        known, self._known = self._known, {}
+        for key, there in known.items():
+            if key not in self._wanted:
+                self._wanted[key] = Wanted(value=there.value, ledger=there.ledger, seq=there.seq)
+                self._begin(key)
+
+    def _begin(self, key: Key) -> None:
+        if key not in self._busy:
+            self._busy.add(key)
+            waits = 0.0 if self._betters_silent else self._author.ordinal * STEP_S
+            self._engine.later(waits, self._write, key, None)
+
+    def _write(self, key: Key, before: Wanted | None) -> None:
+        """Write the newest wish, else the one `before` that is not in yet."""
+        wanted = self._wanted.pop(key, before)
+        if self._closed:
+            return
+        if wanted is None:
+            self._busy.discard(key)
+            return
+        there = self._known.get(key)
+        if there is not None:
+            self._compare(key, wanted, there)
+            return
+
+        def read(found: There | None) -> None:
+            if found is None:
+                self._retry(key, wanted)
+                return
+            if found.answers(wanted):
+                self._betters_silent = False
+            self._compare(key, wanted, found)
+
+        ask(self._engine, self._path, lambda: self._read(key), read)
+
+    def _retry(self, key: Key, wanted: Wanted) -> None:
+        self._known.pop(key, None)
+        self._engine.later(RETRY_S, self._write, key, wanted)
+
+    def _compare(self, key: Key, wanted: Wanted, there: There) -> None:
+        if self._closed:
+            return
+        if there.answers(wanted) or (wanted.value is None and there.revision == 0):
+            self._write(key, None)
+            return
+        data = b"" if wanted.value is None else self._encode(wanted.value)
+
+        def put() -> Appended | Refused:
+            kind = BUCKETS[key[0]]
+            subject = self._store.specs[kind].root + key[1]
+            revision = there.revision
+            if revision == 0 and (last := self._store.last_on(kind, subject)) is not None:
+                revision = last.seq if OPERATION in last.headers else 0
+            return self._store.append(
+                kind,
+                subject,
+                data,
+                DELETED if wanted.value is None else {},
+                expected_on_subject=revision,
+            )
+
+        def written(outcome: Appended | Refused | None) -> None:
+            match outcome:
+                case Appended(seq=revision):
+                    self._betters_silent = True
+                    self._remember(key, wanted, revision)
+                    self._write(key, None)
+                case Refused():
+                    self._known.pop(key, None)
+                    self._write(key, wanted)
+                case None:
+                    self._retry(key, wanted)
+
+        self._point("before value")
+        if self._closed:
+            return
+        ask(self._engine, self._path, put, written)
+
+    def _remember(self, key: Key, wanted: Wanted, revision: int) -> None:
+        if wanted.value is None:
+            self._known.pop(key, None)
+        else:
+            self._known[key] = There(
+                revision=revision, ledger=wanted.ledger, seq=wanted.seq, value=wanted.value
+            )
+
+    def _read(self, key: Key) -> There:
+        kind = BUCKETS[key[0]]
+        stored = self._store.last_on(kind, self._store.specs[kind].root + key[1])
+        if stored is None or OPERATION in stored.headers:
+            return There()
+        body: Any = decode(KINDS[key[0]], stored.data).body
+        return There(revision=stored.seq, ledger=body.ledger, seq=body.seq, value=body)
+
+    def _encode(self, value: Body) -> bytes:
+        return encode(
+            Envelope(
+                id=self._author.message_id(),
+                type=value.TYPE,
+                v=value.VERSION,
+                at=self._engine.now,
+                source=self._author.source,
+                cell=self._author.cell,
+                body=value,
+            )
+        )
