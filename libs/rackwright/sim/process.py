@@ -31,7 +31,8 @@ from rackwright.sim.paths import DIRECT, Path
 from rackwright.sim.sending import AtOnce, PlainAuthor, Sending
 
 S = TypeVar("S")
-STEPS_AT_ONCE = 3_000
+STEP_TAKES_S = 1e-6
+MOST_HURRIES = 2_000
 NOTHING = nullcontext()
 
 
@@ -110,6 +111,7 @@ class Process(Generic[S]):
         self._held: list[Project] = []
         self._timer: Timer | None = None
         self._running = self._again = False
+        self._hurries = 0
         fleet = ledger.fleet if reader is None else reader.fleet
         self.standing = Standing(
             service=machine.service, ordinal=ordinal, cell=ledger.cell, fleet=fleet
@@ -259,22 +261,21 @@ class Process(Generic[S]):
         self._come_again()
 
     def _come_again(self) -> None:
-        """Be woken when something is due."""
+        """Be woken when something is due; a step takes a microsecond, as no live one takes less."""
         due = self.mind.next_due()
-        if self.alive and self.stopped is None and due is not None:
-            wait = max(1e-6, (due - self.mono()) / self._clocks.rate)
-            self._timer = self.engine.later(wait, self._run)
+        if not self.alive or self.stopped is not None or due is None:
+            return
+        wait = (due - self.mono()) / self._clocks.rate
+        self._hurries = self._hurries + 1 if wait <= STEP_TAKES_S else 0
+        if self._hurries > MOST_HURRIES:
+            raise NeverRests(f"{self.name} at {self.engine.now}: turn after turn, for nothing")
+        self._timer = self.engine.later(max(STEP_TAKES_S, wait), self._run)
 
     def _steps_on(self) -> None:
-        for _ in range(STEPS_AT_ONCE):
+        busy = True
+        while busy:
             self._again = False
-            busy = self.mind.step()
-            if busy or self._again:
-                continue
-            due = self.mind.next_due()
-            if due is None or due > self.mono():
-                return
-        raise NeverRests(f"{self.name} at {self.engine.now}: {STEPS_AT_ONCE} steps at once")
+            busy = self.mind.step() or self._again
 
     # mind.Keeper
 
