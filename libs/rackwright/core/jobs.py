@@ -181,11 +181,14 @@ class Job:
     plan: PlanId | None = None
     reason: Reason | None = None
     warnings: tuple[Reason, ...] = ()
+    pinned_by: str = ""
+    approved_until: float = 0.0
 
     @property
     def pinned(self) -> bool:
         """Work that defragmentation and preemption may not touch."""
-        stays = self.spec.job_class is JobClass.SERVICE and not self.spec.movable
+        service = self.spec.job_class is JobClass.SERVICE and not self.spec.movable
+        stays = service or self.pinned_by != ""
         return stays or may_not_move(self.spec)
 
     def slice_of(self, rank: int) -> Slice:

@@ -58,6 +58,10 @@ def _of_job(entry: Entry, fleet: Fleet) -> str:
 def _of_job_no(entry: Entry) -> str:
     """Entries whose reason is the story."""
     match entry:
+        case job.JobPinned():
+            return f"{'pinned' if entry.pinned else 'no longer pinned'} by {entry.by}"
+        case job.JobApproved():
+            return f"{entry.by} lets a plan be carried out for it"
         case job.JobRejected():
             return f"rejected: {sentence(entry.reason)}"
         case job.JobBlocked():

@@ -36,11 +36,13 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
         Party.PLACER: (
             "automation.paused",
             "automation.resumed",
+            "job.approved",
             "job.blocked",
             "job.cancelled",
             "job.failed",
             "job.finished",
             "job.finishing",
+            "job.pinned",
             "job.placed",
             "job.queued",
             "job.rejected",

@@ -77,6 +77,9 @@ class Policy(Part):
     interactive_movable_queues: tuple[QueueRef, ...] = knob(
         (), "", "queues in which an administrator lets interactive work be moved"
     )
+    operators: tuple[OwnerRef, ...] = knob(
+        (), "", "who may act on nodes, settings and others' jobs; none listed: whom the bus lets"
+    )
     recovery_precedence_s: NotNegative = knob(0.1, "s", "placement waits for a swap, per fault")
     time_limit_batch_s: Positive = knob(604_800.0, "s", "7 days")
     time_limit_interactive_s: Positive = knob(43_200.0, "s", "12 hours")

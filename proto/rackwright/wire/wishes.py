@@ -143,6 +143,31 @@ class ReleaseRack(Wish):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pin(Wish):
+    """Nobody moves or evicts this job from now on, whatever it is."""
+
+    TYPE: ClassVar[str] = "wish.pin"
+    job: JobRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpin(Wish):
+    """It may be moved as what it is."""
+
+    TYPE: ClassVar[str] = "wish.unpin"
+    job: JobRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approve(Wish):
+    """Where plans wait for an operator: one may be carried out for this job, within `for_s`."""
+
+    TYPE: ClassVar[str] = "wish.approve"
+    job: JobRef
+    for_s: Annotated[float, Gt(0)] = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefineRacks(Wish):
     """Add racks to the cell, or nodes at the end of a rack that is known."""
 
@@ -172,6 +197,9 @@ ANY_WISH = (
     Unpause,
     HoldRack,
     ReleaseRack,
+    Pin,
+    Unpin,
+    Approve,
     DefineRacks,
     SetPolicy,
 )
@@ -183,6 +211,9 @@ CELL_WISHES = (
     Unpause,
     HoldRack,
     ReleaseRack,
+    Pin,
+    Unpin,
+    Approve,
     DefineRacks,
     SetPolicy,
 )

@@ -23,6 +23,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     },
     "Before there is a cell": {
         "plan": Entry("plan:plan", "Usable nodes, interruptions, slice size and spares: exact."),
+        "simulate": Entry("simulate:simulate", "Run policies on a workload in virtual time."),
     },
     "Jobs": {
         "submit": Entry("submit:submit", "Submit a job file."),
@@ -47,6 +48,8 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "repaired": Entry("nodes:repaired", "Say that a node was repaired."),
         "hold": Entry("racks:hold", "Give a rack's free nodes to nobody for a while."),
         "release": Entry("racks:release", "End a hold."),
+        "pin": Entry("jobs:pin", "Let nobody move or evict a job."),
+        "approve": Entry("jobs:approve", "Let a plan be carried out for a job."),
         "pause": Entry("automations:pause", "Stop an automation for a while."),
         "unpause": Entry("automations:unpause", "Let an automation act again."),
         "policy": Entry("policy:policy", "Show or set the settings of the cell."),

@@ -6,15 +6,16 @@ import click
 
 from rackwright.cli.asking import Answer
 from rackwright.cli.draw_jobs import draw_job, draw_jobs
+from rackwright.cli.durations import duration
 from rackwright.cli.failures import Failure
 from rackwright.cli.following import follow_job
 from rackwright.cli.session import Where, explained, json_option, reaching, run
-from rackwright.cli.show import show, wish
+from rackwright.cli.show import ago, show, wish
 from rackwright.core.jobs import JobState
 from rackwright.gateway.views import JobAnswer, JobsAnswer
 from rackwright.wire.entries.job import JobCancelled
 from rackwright.wire.ids import JobId, check_name
-from rackwright.wire.wishes import Cancel, Resume, Swap
+from rackwright.wire.wishes import Approve, Cancel, Pin, Resume, Swap, Unpin
 
 
 @click.command()
@@ -151,6 +152,46 @@ def resume(where: Where, job_id: str, as_json: bool) -> None:
     """
     name = JobId(_checked(job_id))
     wish(where, Resume(job=name), lambda _: f"{name} is queued again", as_json=as_json)
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@click.option("--off", is_flag=True, help="It may be moved again, as what it is.")
+@click.option("--why", default="", help="Kept in its story.")
+@json_option
+@reaching
+def pin(where: Where, job_id: str, off: bool, why: str, as_json: bool) -> None:
+    """Let nobody move or evict JOB for another, whatever it is. Failures still are recovered.
+
+    \b
+    Examples:
+      rackwright pin train --why "the paper is due"
+      rackwright pin train --off
+    """
+    name = JobId(_checked(job_id))
+    wished = Unpin(job=name, why=why) if off else Pin(job=name, why=why)
+    said = f"{name} may be moved again" if off else f"{name} is pinned"
+    wish(where, wished, lambda _: said, as_json=as_json)
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@click.option("--for", "for_s", callback=duration, default="10m", help="For how long.")
+@json_option
+@reaching
+def approve(where: Where, job_id: str, for_s: float, as_json: bool) -> None:
+    """Let one plan be carried out for JOB, where plans wait for an operator (`defrag_approve`).
+
+    Look at it first with `rackwright defrag JOB --dry-run`; what is carried out is the cheapest
+    plan at that moment.
+
+    \b
+    Example:
+      rackwright approve big-job --for 30m
+    """
+    name = JobId(_checked(job_id))
+    said = f"a plan may be carried out for {name} in the next {ago(for_s)}"
+    wish(where, Approve(job=name, for_s=for_s), lambda _: said, as_json=as_json)
 
 
 @click.command()

@@ -237,18 +237,23 @@ def _look(state: State, fleet: Fleet, job: Job, event: Turn) -> list[Effect]:
     saying = verdict.outcome.value
     if verdict.outcome is Outcome.GO and entry is None:
         saying = "illegal"
-    elif entry is not None and fleet.policy.defrag_approve:
+    elif entry is not None and not approved(fleet, job, event.now):
         saying = f"awaits approval: {entry.reason.numbers['racks']}"
     look = Look(at=event.now, seq=fleet.seq, again=verdict.again, told=saying)
     state.looks[job.id] = look
     effects: list[Effect] = []
     if known is None or known.told != saying:
         effects.append(_note(verdict, saying))
-    if entry is not None and not fleet.policy.defrag_approve:
+    if entry is not None and approved(fleet, job, event.now):
         caused = replace(entry, cause=state.blocked.get(job.id))
         state.decided = Decided(entry=caused, at=event.now)
         effects.append(Offer(entries=(caused,)))
     return effects
+
+
+def approved(fleet: Fleet, job: Job, now: float) -> bool:
+    """May a plan be carried out for this job, or does it wait for an operator?"""
+    return not fleet.policy.defrag_approve or now < job.approved_until
 
 
 def _note(verdict: Verdict, saying: str) -> Note:

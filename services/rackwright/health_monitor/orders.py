@@ -4,6 +4,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Event, Offer, Wished
 from rackwright.core.policy.probation import in_repair
+from rackwright.core.policy.rights import forbidden
 from rackwright.core.racks import Node
 from rackwright.health_monitor.returns import recovered
 from rackwright.health_monitor.state import State
@@ -73,6 +74,9 @@ def answer(fleet: Fleet, wished: Wished, event: Event) -> Entry:
     """The entry that answers this wish on this fleet."""
     wish, owner = wished.wish, wished.owner
     assert isinstance(wish, NodeWish)
+    problem = forbidden(fleet, owner, wish)
+    if problem is not None:
+        return refused(wished, problem)
     if wish.node not in fleet.places:
         return refused(wished, Reason(code="unknown-node"))
     made: Entry
@@ -90,9 +94,9 @@ def answer(fleet: Fleet, wished: Wished, event: Event) -> Entry:
             made = NodeUncordoned(node=wish.node, by=owner, wish=wished.seq, cause=wished.id)
         case Repaired():
             return _repaired(fleet, wished, wish, event)
-    problem = illegal(fleet, made)
-    if problem is not None:
-        return refused(wished, Reason(code="already", numbers={"why": problem}))
+    why = illegal(fleet, made)
+    if why is not None:
+        return refused(wished, Reason(code="already", numbers={"why": why}))
     return made
 
 

@@ -15,22 +15,30 @@ from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Offer, Room, Wished
 from rackwright.core.policy.admission import Admitted, admit
-from rackwright.core.policy.settings import beyond_the_cell
+from rackwright.core.policy.rights import forbidden
+from rackwright.placer.operators import (
+    Settled,
+    approve,
+    define,
+    hold,
+    maintain,
+    pause,
+    pin,
+    policy,
+    refused,
+    release,
+    unpause,
+)
 from rackwright.placer.state import State
 from rackwright.wire.codec import canonical
-from rackwright.wire.entries.cell import (
-    AutomationPaused,
-    AutomationResumed,
-    PolicySet,
-    WishRefused,
+from rackwright.wire.entries.job import (
+    JobCancelled,
+    JobQueued,
+    JobRejected,
+    JobResumed,
 )
-from rackwright.wire.entries.job import JobCancelled, JobQueued, JobRejected, JobResumed
 from rackwright.wire.entries.node import (
-    MaintenanceScheduled,
     NodeCordoned,
-    RackDefined,
-    RackHeld,
-    RackReleased,
 )
 from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.message import MAX_ENTRIES, Entry
@@ -38,10 +46,12 @@ from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import (
     CELL_WISHES,
     JOB_WISHES,
+    Approve,
     Cancel,
     DefineRacks,
     HoldRack,
     Pause,
+    Pin,
     ReleaseRack,
     Resume,
     ScheduleMaintenance,
@@ -49,16 +59,13 @@ from rackwright.wire.wishes import (
     Submit,
     Swap,
     Unpause,
+    Unpin,
     Wish,
 )
 
 SERVICE = "placer"
 MAX_SWAPS = 3  # that owners may ask for, a job and poison window
 LOOKED_AT = 256  # wishes a turn
-
-
-class Settled(Exception):
-    """The wish needs no entry: it is answered by what is in the ledger."""
 
 
 def hear(state: State, fleet: Fleet, event: Wished) -> None:
@@ -167,33 +174,20 @@ def _made(fleet: Fleet, wished: Wished) -> list[Entry] | None:
     if wish.not_after is not None and wished.at > wish.not_after:
         late = {"late_s": wished.at - wish.not_after}
         return [refused(wished, "too-late", **late)]
+    problem = forbidden(fleet, wished.owner, wish)
+    if problem is not None:
+        return [refused(wished, problem.code, **problem.numbers)]
     try:
         made = ANSWERS[wish.TYPE](fleet, wished, wish)
     except Settled:
         return None
     trial = fleet
     for entry in made:
-        problem = illegal(trial, entry)
-        if problem is not None:
-            return [refused(wished, "not-possible", why=problem)]
+        why = illegal(trial, entry)
+        if why is not None:
+            return [refused(wished, "not-possible", why=why)]
         trial = apply(trial, entry)
     return made
-
-
-def refused(wished: Wished, code: str, **numbers: int | float | str) -> WishRefused:
-    """A wish that is not granted, and why."""
-    wish = wished.wish
-    about = next(
-        (getattr(wish, name) for name in ("job", "rack", "automation") if hasattr(wish, name)), ""
-    )
-    return WishRefused(
-        kind=wish.TYPE,
-        owner=wished.owner,
-        subject=str(about),
-        reason=Reason(code=code, numbers=numbers),
-        wish=wished.seq,
-        cause=wished.id,
-    )
 
 
 def spec_hash(spec: JobSpec) -> str:
@@ -278,92 +272,19 @@ def _swap(fleet: Fleet, wished: Wished, wish: Swap) -> list[Entry]:
     return [NodeCordoned(node=node.name, drain=True, by=wished.owner, why=why, cause=wished.id)]
 
 
-def _maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[Entry]:
-    return [
-        MaintenanceScheduled(
-            racks=wish.racks,
-            nodes=wish.nodes,
-            begin=wish.begin,
-            end=wish.end,
-            notice_s=wish.notice_s,
-            by=wished.owner,
-            why=wish.why,
-            wish=wished.seq,
-            cause=wished.id,
-        )
-    ]
-
-
-def _pause(fleet: Fleet, wished: Wished, wish: Pause) -> list[Entry]:
-    return [
-        AutomationPaused(
-            automation=wish.automation,
-            until=wished.at + wish.for_s,
-            by=wished.owner,
-            why=wish.why,
-            wish=wished.seq,
-            cause=wished.id,
-        )
-    ]
-
-
-def _unpause(fleet: Fleet, wished: Wished, wish: Unpause) -> list[Entry]:
-    return [
-        AutomationResumed(
-            automation=wish.automation, by=wished.owner, wish=wished.seq, cause=wished.id
-        )
-    ]
-
-
-def _hold(fleet: Fleet, wished: Wished, wish: HoldRack) -> list[Entry]:
-    return [
-        RackHeld(
-            rack=wish.rack,
-            owner=wished.owner,
-            until=wished.at + wish.for_s,
-            why=wish.why,
-            wish=wished.seq,
-            cause=wished.id,
-        )
-    ]
-
-
-def _release(fleet: Fleet, wished: Wished, wish: ReleaseRack) -> list[Entry]:
-    return [RackReleased(rack=wish.rack, wish=wished.seq, cause=wished.id)]
-
-
-def _define(fleet: Fleet, wished: Wished, wish: DefineRacks) -> list[Entry]:
-    """Racks that are defined just so already are passed over; the first entry is the answer."""
-    new = [
-        spec
-        for spec in wish.racks
-        if spec.rack not in fleet.rack_numbers or fleet.rack(spec.rack).spec != spec
-    ]
-    if not new:
-        raise Settled
-    return [
-        RackDefined(rack=spec, cause=wished.id, wish=None if turn else wished.seq)
-        for turn, spec in enumerate(new)
-    ]
-
-
-def _policy(fleet: Fleet, wished: Wished, wish: SetPolicy) -> list[Entry]:
-    problem = beyond_the_cell(fleet, wish.policy)
-    if problem is not None:
-        return [refused(wished, problem.code, **problem.numbers)]
-    return [PolicySet(policy=wish.policy, by=wished.owner, wish=wished.seq, cause=wished.id)]
-
-
 ANSWERS: dict[str, Callable[[Fleet, Wished, Any], list[Entry]]] = {
     Submit.TYPE: _submit,
     Cancel.TYPE: _cancel,
     Resume.TYPE: _resume,
     Swap.TYPE: _swap,
-    ScheduleMaintenance.TYPE: _maintain,
-    Pause.TYPE: _pause,
-    Unpause.TYPE: _unpause,
-    HoldRack.TYPE: _hold,
-    ReleaseRack.TYPE: _release,
-    DefineRacks.TYPE: _define,
-    SetPolicy.TYPE: _policy,
+    ScheduleMaintenance.TYPE: maintain,
+    Pause.TYPE: pause,
+    Unpause.TYPE: unpause,
+    HoldRack.TYPE: hold,
+    ReleaseRack.TYPE: release,
+    Pin.TYPE: pin,
+    Unpin.TYPE: pin,
+    Approve.TYPE: approve,
+    DefineRacks.TYPE: define,
+    SetPolicy.TYPE: policy,
 }

@@ -5,15 +5,25 @@ import pytest
 from rackwright.core.evolve import evolve
 from rackwright.core.jobs import JobState
 from rackwright.core.machine import Note
+from rackwright.defragmenter.machine import to_look_at
+from rackwright.defragmenter.state import State
 from rackwright.wire.entries.cell import AutomationPaused, AutomationResumed, LedgerTicked
-from rackwright.wire.entries.job import JobBlocked, JobCancelled, JobFinished, JobQueued, JobStarted
+from rackwright.wire.entries.job import (
+    JobApproved,
+    JobBlocked,
+    JobCancelled,
+    JobFinished,
+    JobQueued,
+    JobStarted,
+)
 from rackwright.wire.entries.slice import DefragFinished, DefragPlanned, DefragWithdrawn
 from rackwright.wire.ids import JobId, Owner, WorkerId
 from rackwright.wire.jobs import Checkpoint, JobSpec
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Cause, Reason
 from rackwright.wire.signals import WorkerState
-from tests.unit.core.policy.defrag_cells import HOUR, PINNED
+from tests.support.fleets import cell
+from tests.unit.core.policy.defrag_cells import HOUR, PINNED, pass_time
 from tests.unit.defragmenter.driver import (
     Driver,
     blocked_cell,
@@ -388,3 +398,28 @@ def test_ended_jobs_are_forgotten() -> None:
     assert driver.state.seen.checkpoints() == {}
     driver.status("r0-n00", ("v/0/1", WorkerState.EXITED, 1.0))
     assert driver.state.seen.checkpoints() == {}
+
+
+def test_an_approved_plan_goes_ahead_while_the_approval_lasts() -> None:
+    driver = blocked_cell(Policy(defrag_approve=True))
+    assert types(driver.wait(31.0)) == []
+    until = driver.now + 60.0
+    driver.fold(JobApproved(job=P, until=until, by=Owner("op")))
+    assert types(driver.wait(30.0)) == ["defrag.planned"]
+    late = blocked_cell(Policy(defrag_approve=True))
+    late.fold(JobApproved(job=P, until=late.now + 10.0, by=Owner("op")))
+    assert types(late.wait(31.0)) == []
+
+
+def test_for_capacity_only_the_oldest_of_a_priority_is_looked_at_if_lower_work_runs() -> None:
+    made = cell(1)
+    made.sit("low", "r0", range(18), priority=10)
+    state = State(copy=0)
+    for name, priority in (("a", 10), ("b", 50), ("c", 50), ("d", 60)):
+        made.queue(name, JobSpec(name=JobId(name), nodes=8, priority=priority))
+        made.add(JobBlocked(job=JobId(name), reason=Reason(code=Cause.CAPACITY)))
+        state.follow(made.fleet, JobId(name))
+        pass_time(made, 1.0)
+    assert sorted(to_look_at(state, made.fleet, made.fleet.time)) == ["b", "d"]
+    made.finish("low")
+    assert to_look_at(state, made.fleet, made.fleet.time + 60.0) == []

@@ -3,10 +3,11 @@
 import pytest
 
 from rackwright.core.machine import Offer, Refused, WishSkipped
-from rackwright.wire.entries.cell import WishRefused
+from rackwright.wire.entries.cell import PolicySet, WishRefused
 from rackwright.wire.entries.node import NodeCordoned, NodeRecovered, NodeUncordoned
 from rackwright.wire.ids import JobId, NodeId, Owner
 from rackwright.wire.nodes import RepairAction
+from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Cancel, Cordon, Drain, Repaired, Uncordon, Wish
 from tests.support.fleets import cell, node_name
@@ -205,3 +206,13 @@ def test_faults_and_orders_take_turns(b: Bench) -> None:
     types = [entry.TYPE for entry in b.settle()]
     assert sorted(types) == ["node.cordoned", "node.repair_requested", "node.unfit"]
     assert types[0] == "node.unfit"
+
+
+def test_where_operators_are_listed_nobody_else_orders_nodes_about(b: Bench) -> None:
+    b.others(PolicySet(policy=Policy(operators=(Owner("op"),)), by=Owner("op")))
+    b.wish(Cordon(node=NODE), owner="ann")
+    (said,) = b.settle()
+    assert isinstance(said, WishRefused)
+    assert said.reason.code == "operators-only"
+    b.wish(Cordon(node=NODE), owner="op")
+    assert [entry.TYPE for entry in b.settle()] == ["node.cordoned"]

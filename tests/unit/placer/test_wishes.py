@@ -2,6 +2,7 @@
 
 import pytest
 
+from rackwright.core.legality.seats import evictable
 from rackwright.core.machine import Offer, Room, TrimWishes, WakeAt
 from rackwright.wire.entries.cell import (
     AutomationPaused,
@@ -18,16 +19,18 @@ from rackwright.wire.entries.node import (
     RackHeld,
     RackReleased,
 )
-from rackwright.wire.ids import JobId, NodeId, QueueName, RackId
+from rackwright.wire.ids import JobId, NodeId, Owner, QueueName, RackId
 from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.wishes import (
+    Approve,
     Cancel,
     Cordon,
     DefineRacks,
     HoldRack,
     Pause,
+    Pin,
     ReleaseRack,
     Resume,
     ScheduleMaintenance,
@@ -35,6 +38,7 @@ from rackwright.wire.wishes import (
     Submit,
     Swap,
     Unpause,
+    Unpin,
     Wish,
 )
 from tests.support.fleets import cell, rack_spec
@@ -335,3 +339,57 @@ def test_an_answer_that_is_offered_asks_for_no_turn_before_it_is_settled(at: Des
     assert any(isinstance(effect, Offer) for effect in effects)
     wakes = [effect.mono for effect in effects if isinstance(effect, WakeAt)]
     assert all(mono > at.mono for mono in wakes), "a copy with patience would spin"
+
+
+def test_an_operator_pins_a_job_and_lets_it_go(at: Desk) -> None:
+    at.started("a", nodes=2)
+    at.wish(Pin(job=JobId("a"), why="busy"), owner="op")
+    at.run()
+    assert (at.cell.job("a").pinned_by, at.cell.job("a").pinned) == ("op", True)
+    assert at.cell.rack("r0").shape.pinned == 2
+    assert evictable(at.fleet, JobId("a")) == "job a is pinned by op"
+    at.wish(Pin(job=JobId("a")), owner="op")
+    assert codes(at.run()) == ["not-possible"]
+    at.wish(Unpin(job=JobId("a")), owner="op")
+    at.run()
+    assert (at.cell.job("a").pinned, at.cell.rack("r0").shape.pinned) == (False, 0)
+
+
+def test_work_on_lent_spares_cannot_be_pinned(at: Desk) -> None:
+    at.cell.sit("big", "r0", range(16))
+    at.cell.sit("small", "r0", [16], lent=True)
+    at.folded()
+    at.wish(Pin(job=JobId("small")), owner="op")
+    at.wish(Pin(job=JobId("nobody")), owner="op")
+    assert codes(at.run()) == ["not-possible", "not-possible"]
+
+
+def test_a_plan_is_approved_for_a_while(at: Desk) -> None:
+    at.submit("a", nodes=1)
+    at.other(AutomationPaused(automation=Automation.PLACEMENT, until=2e6, by=Owner("op")))
+    at.run()
+    at.wish(Approve(job=JobId("a"), for_s=60.0), owner="op")
+    at.run()
+    assert at.cell.job("a").approved_until == at.fleet.time + 60.0
+
+
+def test_where_operators_are_listed_others_act_on_their_own_jobs_only(at: Desk) -> None:
+    at.other(PolicySet(policy=Policy(operators=(Owner("op"),)), by=Owner("op")))
+    at.submit("hers", nodes=1)
+    at.submit("his", nodes=1, owner="bob")
+    at.run()
+    at.wish(Cancel(job=JobId("his")), owner="ann")
+    at.wish(Pause(automation=Automation.SWAP, for_s=60.0), owner="ann")
+    at.wish(Pin(job=JobId("hers")), owner="ann")
+    said = at.run()
+    assert codes(said) == ["not-yours", "operators-only", "operators-only"]
+    at.wish(Cancel(job=JobId("hers")), owner="ann")
+    at.wish(Cancel(job=JobId("his")), owner="op")
+    assert [one.TYPE for one in at.run()] == ["job.cancelled", "job.cancelled"]
+
+
+def test_nobody_locks_themselves_out(at: Desk) -> None:
+    at.wish(SetPolicy(policy=Policy(operators=(Owner("bob"),))), owner="op")
+    assert codes(at.run()) == ["locks-out"]
+    at.wish(SetPolicy(policy=Policy(operators=(Owner("bob"), Owner("op")))), owner="op")
+    assert at.types() == ["policy.set"]

@@ -46,6 +46,8 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
     "job.suspended": jobs.job_suspended,
     "job.resumed": jobs.job_resumed,
     "job.notified": jobs.job_notified,
+    "job.pinned": jobs.job_pinned,
+    "job.approved": jobs.job_approved,
     "worker.failed": jobs.worker_failed,
     "slice.swapped": slices.slice_swapped,
     "slice.moved": slices.slice_moved,

@@ -9,17 +9,20 @@ from rackwright.core.fold.seats import (
     give_back,
     put_job,
     seat,
+    take,
     vacate,
     with_wounds,
 )
 from rackwright.core.jobs import Job, JobState, Swapped, Tombstone, Wound, WoundKind
 from rackwright.wire.entries.job import (
+    JobApproved,
     JobBlocked,
     JobCancelled,
     JobFailed,
     JobFinished,
     JobFinishing,
     JobNotified,
+    JobPinned,
     JobPlaced,
     JobQueued,
     JobRejected,
@@ -253,6 +256,21 @@ def job_resumed(fleet: Fleet, entry: JobResumed) -> None:
 
 def job_notified(fleet: Fleet, entry: JobNotified) -> None:
     """It has been told; the plan that stops it is another entry."""
+
+
+def job_pinned(fleet: Fleet, entry: JobPinned) -> None:
+    """An operator's pin; its tenancies say so too."""
+    job = evolve(fleet.jobs[entry.job], pinned_by=entry.by if entry.pinned else "")
+    for part in job.slices:
+        give_back(fleet, job.id, part)
+    put_job(fleet, job)
+    for part in job.slices:
+        take(fleet, job, part)
+
+
+def job_approved(fleet: Fleet, entry: JobApproved) -> None:
+    """A plan may be carried out for it."""
+    put_job(fleet, evolve(fleet.jobs[entry.job], approved_until=entry.until))
 
 
 def worker_failed(fleet: Fleet, entry: WorkerFailed) -> None:

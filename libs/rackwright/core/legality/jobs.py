@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import TRANSITIONS, WoundKind
+from rackwright.core.jobs import TRANSITIONS, JobState, WoundKind
 from rackwright.core.legality.seats import live, next_membership, seats, whole_job
 from rackwright.wire.entries.job import (
+    JobApproved,
     JobBlocked,
     JobCancelled,
+    JobPinned,
     JobPlaced,
     JobQueued,
     JobRejected,
@@ -89,6 +91,24 @@ def _notified(fleet: Fleet, entry: Any) -> str | None:
     return job if isinstance(job, str) else None
 
 
+def _pinned(fleet: Fleet, entry: JobPinned) -> str | None:
+    job = live(fleet, entry.job)
+    if isinstance(job, str):
+        return job
+    if entry.pinned and any(part.lent for part in job.slices):
+        return f"job {job.id} is on lent spares: it leaves when they are needed"
+    if entry.pinned == bool(job.pinned_by):
+        return f"job {job.id} is {'pinned' if entry.pinned else 'not pinned'} already"
+    return None
+
+
+def _approved(fleet: Fleet, entry: JobApproved) -> str | None:
+    job = live(fleet, entry.job, JobState.QUEUED)
+    if isinstance(job, str):
+        return job
+    return f"an approval until {entry.until} is over" if entry.until <= fleet.time else None
+
+
 def _worker_failed(fleet: Fleet, entry: WorkerFailed) -> str | None:
     job = live(fleet, entry.job)
     if isinstance(job, str):
@@ -117,5 +137,7 @@ RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
     "job.suspended": _edge,
     "job.resumed": _edge,
     "job.notified": _notified,
+    "job.pinned": _pinned,
+    "job.approved": _approved,
     "worker.failed": _worker_failed,
 }

@@ -50,6 +50,8 @@ def evictable(fleet: Fleet, name: JobId) -> str | None:
     spec = job.spec
     if job.state is JobState.FINISHING:
         return f"job {name} is finishing"
+    if job.pinned_by:
+        return f"job {name} is pinned by {job.pinned_by}"
     if not spec.preemptible or not spec.restartable:
         return f"job {name} is not preemptible and restartable"
     movable = spec.queue in fleet.policy.interactive_movable_queues

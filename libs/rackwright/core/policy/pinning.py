@@ -12,6 +12,8 @@ def never_moves(policy: Policy, job: Job) -> str | None:
     Interactive work moves only where an administrator lists its queue.
     """
     spec = job.spec
+    if job.pinned_by:
+        return "pinned"
     if spec.job_class is JobClass.INTERACTIVE:
         if spec.queue not in policy.interactive_movable_queues:
             return "interactive"

@@ -169,6 +169,27 @@ class JobNotified(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobPinned(Entry):
+    """An operator: nobody moves or evicts it; `pinned` false: it is again what it was."""
+
+    TYPE: ClassVar[str] = "job.pinned"
+    job: JobRef
+    pinned: bool
+    by: OwnerRef
+    why: Annotated[str, Len(0, 1024)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobApproved(Entry):
+    """An operator: a plan may be carried out for this job until then (seconds of ledger time)."""
+
+    TYPE: ClassVar[str] = "job.approved"
+    job: JobRef
+    until: float
+    by: OwnerRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailed(Entry):
     """The verdict on an exit: `code` as WorkerStatus has it; the rank has no process any more."""
 
@@ -194,5 +215,7 @@ JOB_ENTRIES = (
     JobSuspended,
     JobResumed,
     JobNotified,
+    JobPinned,
+    JobApproved,
     WorkerFailed,
 )

@@ -1,0 +1,156 @@
+"""Answers to what operators wish of the cell: maintenance, pauses, holds, pins, racks, settings."""
+
+from rackwright.core.fleet import Fleet
+from rackwright.core.machine import Wished
+from rackwright.core.policy.settings import beyond_the_cell
+from rackwright.wire.entries.cell import (
+    AutomationPaused,
+    AutomationResumed,
+    PolicySet,
+    WishRefused,
+)
+from rackwright.wire.entries.job import JobApproved, JobPinned
+from rackwright.wire.entries.node import (
+    MaintenanceScheduled,
+    RackDefined,
+    RackHeld,
+    RackReleased,
+)
+from rackwright.wire.message import Entry
+from rackwright.wire.reasons import Reason
+from rackwright.wire.wishes import (
+    Approve,
+    DefineRacks,
+    HoldRack,
+    Pause,
+    Pin,
+    ReleaseRack,
+    ScheduleMaintenance,
+    SetPolicy,
+    Unpause,
+    Unpin,
+)
+
+
+class Settled(Exception):
+    """The wish needs no entry: it is answered by what is in the ledger."""
+
+
+def refused(wished: Wished, code: str, **numbers: int | float | str) -> WishRefused:
+    """A wish that is not granted, and why."""
+    wish = wished.wish
+    about = next(
+        (getattr(wish, name) for name in ("job", "rack", "automation") if hasattr(wish, name)), ""
+    )
+    return WishRefused(
+        kind=wish.TYPE,
+        owner=wished.owner,
+        subject=str(about),
+        reason=Reason(code=code, numbers=numbers),
+        wish=wished.seq,
+        cause=wished.id,
+    )
+
+
+def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[Entry]:
+    """A planned absence."""
+    return [
+        MaintenanceScheduled(
+            racks=wish.racks,
+            nodes=wish.nodes,
+            begin=wish.begin,
+            end=wish.end,
+            notice_s=wish.notice_s,
+            by=wished.owner,
+            why=wish.why,
+            wish=wished.seq,
+            cause=wished.id,
+        )
+    ]
+
+
+def pause(fleet: Fleet, wished: Wished, wish: Pause) -> list[Entry]:
+    """An automation stops for a while."""
+    return [
+        AutomationPaused(
+            automation=wish.automation,
+            until=wished.at + wish.for_s,
+            by=wished.owner,
+            why=wish.why,
+            wish=wished.seq,
+            cause=wished.id,
+        )
+    ]
+
+
+def unpause(fleet: Fleet, wished: Wished, wish: Unpause) -> list[Entry]:
+    """It acts again."""
+    return [
+        AutomationResumed(
+            automation=wish.automation, by=wished.owner, wish=wished.seq, cause=wished.id
+        )
+    ]
+
+
+def hold(fleet: Fleet, wished: Wished, wish: HoldRack) -> list[Entry]:
+    """A rack is held."""
+    return [
+        RackHeld(
+            rack=wish.rack,
+            owner=wished.owner,
+            until=wished.at + wish.for_s,
+            why=wish.why,
+            wish=wished.seq,
+            cause=wished.id,
+        )
+    ]
+
+
+def release(fleet: Fleet, wished: Wished, wish: ReleaseRack) -> list[Entry]:
+    """A hold ends."""
+    return [RackReleased(rack=wish.rack, wish=wished.seq, cause=wished.id)]
+
+
+def pin(fleet: Fleet, wished: Wished, wish: Pin | Unpin) -> list[Entry]:
+    """A job is pinned, or is not any more."""
+    return [
+        JobPinned(
+            job=wish.job,
+            pinned=isinstance(wish, Pin),
+            by=wished.owner,
+            why=wish.why,
+            wish=wished.seq,
+            cause=wished.id,
+        )
+    ]
+
+
+def approve(fleet: Fleet, wished: Wished, wish: Approve) -> list[Entry]:
+    """A plan may be carried out for a job."""
+    until = wished.at + wish.for_s
+    return [
+        JobApproved(job=wish.job, until=until, by=wished.owner, wish=wished.seq, cause=wished.id)
+    ]
+
+
+def define(fleet: Fleet, wished: Wished, wish: DefineRacks) -> list[Entry]:
+    """Racks that are defined just so already are passed over; the first entry is the answer."""
+    new = [
+        spec
+        for spec in wish.racks
+        if spec.rack not in fleet.rack_numbers or fleet.rack(spec.rack).spec != spec
+    ]
+    if not new:
+        raise Settled
+    return [
+        RackDefined(rack=spec, cause=wished.id, wish=None if turn else wished.seq)
+        for turn, spec in enumerate(new)
+    ]
+
+
+def policy(fleet: Fleet, wished: Wished, wish: SetPolicy) -> list[Entry]:
+    """New settings."""
+    problem = beyond_the_cell(fleet, wish.policy)
+    if problem is not None:
+        return [refused(wished, problem.code, **problem.numbers)]
+    return [PolicySet(policy=wish.policy, by=wished.owner, wish=wished.seq, cause=wished.id)]
