@@ -5,10 +5,10 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test lint types bench trace schemas users constraints clean
+.PHONY: help .venv demo test test-containers lint types bench trace schemas users constraints clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[.a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .venv: .venv/.installed ## install the project and its pinned tools into .venv
 
@@ -32,6 +32,9 @@ demo: .venv ## run a small cell with real processes on this machine
 test: .venv ## run all tests; the report goes to build/junit.xml
 	@mkdir -p build
 	.venv/bin/python -m pytest --junitxml=build/junit.xml
+
+test-containers: .venv ## run the tests that need a Docker engine; builds the image
+	RACKWRIGHT_REQUIRE_DOCKER=1 .venv/bin/python -m pytest tests/e2e
 
 lint: .venv ## check style, format and the direction of imports
 	.venv/bin/ruff check .

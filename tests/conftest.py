@@ -1,8 +1,19 @@
-"""How property tests search: no test may depend on how fast the machine is."""
+"""How property tests search, and what happens to tests in containers without an engine.
+
+No test may depend on how fast the machine is. Where RACKWRIGHT_REQUIRE_DOCKER is set, as in CI, a
+missing engine is a failure; elsewhere the tests in containers are left out, loudly.
+"""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.engine import REQUIRE_ENV, engine_missing
+
+E2E = Path(__file__).parent / "e2e"
+LEFT_OUT = pytest.StashKey[int]()
 
 settings.register_profile(
     "rackwright",
@@ -12,3 +23,28 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("rackwright")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs containers where there is no engine, if that is allowed."""
+    containers = [item for item in items if E2E in item.path.parents]
+    if not containers or not (why := engine_missing()):
+        return
+    if os.environ.get(REQUIRE_ENV):
+        pytest.exit(f"{REQUIRE_ENV} is set, but {why}", returncode=1)
+    config.stash[LEFT_OUT] = len(containers)
+    config.hook.pytest_deselected(items=containers)
+    items[:] = [item for item in items if E2E not in item.path.parents]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say it where nobody can overlook it."""
+    if count := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.section("TESTS IN CONTAINERS WERE LEFT OUT", sep="!", red=True, bold=True)
+        terminalreporter.line(
+            f"{count} tests in tests/e2e did not run: {engine_missing()}.\n"
+            "Start a Docker engine with compose, then: make test-containers\n"
+            "Without a registry make a base image first: sudo deploy/airgap/make-base"
+        )

@@ -1,0 +1,25 @@
+"""One cell in containers for most modules; the tests change it in the order in which they stand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.composed import Composed, composed_cell
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Composed]:
+    """3 racks x 6 nodes of two agents, every service, one nats-server."""
+    async with composed_cell("rackwright-tests", tmp_path_factory.mktemp("cell")) as live:
+        yield live
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def live(shared: Composed) -> AsyncIterator[Composed]:
+    """The cell, whole and empty; afterwards it is healthy, and its ledger is audited."""
+    yield shared
+    await shared.tidy_up()
+    await shared.calm()
