@@ -48,6 +48,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "repaired": Entry("nodes:repaired", "Say that a node was repaired."),
         "hold": Entry("racks:hold", "Give a rack's free nodes to nobody for a while."),
         "release": Entry("racks:release", "End a hold."),
+        "maintain": Entry("racks:maintain", "Plan the absence of racks; work leaves in time."),
         "pin": Entry("jobs:pin", "Let nobody move or evict a job."),
         "approve": Entry("jobs:approve", "Let a plan be carried out for a job."),
         "pause": Entry("automations:pause", "Stop an automation for a while."),

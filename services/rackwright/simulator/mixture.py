@@ -30,6 +30,7 @@ class Habits:
     large_gpus: int = 64
     gpus_per_node: int = 4
     restart_s: float = 600.0
+    owners: int = 40
 
     def job(self, row: Row) -> SimJob:
         """The job of a row, with its own draw from the seed and its name."""
@@ -39,6 +40,7 @@ class Habits:
         ((_, priority),) = rng.choices(PRIORITIES, [weight for weight, _ in PRIORITIES])
         one_node = row.gpus <= self.gpus_per_node
         work = max(LEAST_S, row.duration_s)
+        owner = f"user-{rng.randrange(self.owners)}"
         name = JobId(f"{row.kind or 'job'}-{row.row}")
         if one_node and work <= self.interactive_s and rng.random() < self.interactive:
             return SimJob(
@@ -49,6 +51,7 @@ class Habits:
                 job_class=JobClass.INTERACTIVE,
                 checkpoint_s=None,
                 restart_s=self.restart_s,
+                owner=owner,
             )
         short = not large and work <= DAY
         return SimJob(
@@ -62,6 +65,7 @@ class Habits:
             saves_on_notice=on_notice,
             restart_s=self.restart_s,
             communication=0.0 if one_node else COMMUNICATION,
+            owner=owner,
         )
 
 

@@ -56,7 +56,8 @@ class SimJob:
     saves_on_notice: bool = False
     restart_s: float = 600.0
     communication: float = 0.0
-    retry_budget: int = 3
+    retry_budget: int = 100
+    owner: str = "user-0"
 
     def nodes(self, gpus_per_node: int) -> int | None:
         """Whole nodes it takes; None where it takes part of one."""
@@ -80,7 +81,7 @@ class SimJob:
             priority=self.priority,
             preemptible=self.preemptible,
             restartable=self.restartable,
-            retry_budget=self.retry_budget,
+            retry_budget=self.retry_budget if self.restartable else 0,
             time_limit_s=limit_s,
             checkpoint=Checkpoint(
                 interval_s=self.checkpoint_s,

@@ -1,0 +1,257 @@
+"""`rackwright simulate`: what policies make of a workload and its failures, in virtual time."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rackwright.cli.failures import BadInput, Failure
+from rackwright.cli.session import explained, json_option
+from rackwright.cli.show import console
+from rackwright.host.files.topologyfile import read_topology
+from rackwright.simulator.cell import SimCell, plain_racks
+from rackwright.simulator.failures import BadModel, FailureModel
+from rackwright.simulator.generator import SOURCES, generated
+from rackwright.simulator.mixture import Habits, jobs
+from rackwright.simulator.policies import Setup, UnknownPolicy, setups
+from rackwright.simulator.readers import Trace
+from rackwright.simulator.report import NoPlots, row_of, write
+from rackwright.simulator.running import Outcome, Plan, as_json, run
+from rackwright.simulator.workload import DAY, BadTrace, SimJob
+from rackwright.wire.nodes import RackSpec
+
+INTERRUPTED = 130
+
+
+def _shape(text: str) -> tuple[RackSpec, ...] | None:
+    """`140x18x4`: racks, nodes a rack, GPUs a node."""
+    parts = text.lower().split("x")
+    if not 2 <= len(parts) <= 3 or not all(part.isdigit() and int(part) for part in parts):
+        return None
+    racks, nodes, gpus = (int(part) for part in (*parts, *(["4"] if len(parts) == 2 else [])))
+    return plain_racks(racks, nodes, gpus)
+
+
+def _racks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[RackSpec, ...]:
+    shape = _shape(value)
+    if shape is not None:
+        return shape
+    path = Path(value)
+    if not path.exists():
+        raise click.BadParameter(f"{value!r}: RACKSxNODES[xGPUS], such as 140x18, or a file")
+    with explained():
+        return read_topology(path.read_bytes(), name=value)
+
+
+def _setups(ctx: click.Context, param: click.Parameter, value: str) -> list[Setup]:
+    try:
+        return setups(value)
+    except UnknownPolicy as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _mixture(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> list[tuple[Any, float]] | None:
+    """`kalos=0.7,itp=0.3`."""
+    if value is None:
+        return None
+    found = []
+    for part in value.split(","):
+        name, _, share = part.partition("=")
+        try:
+            weight = float(share or 1)
+        except ValueError:
+            weight = 0.0
+        if name not in SOURCES or not 0 < weight < float("inf"):
+            raise click.BadParameter(f"{part!r}: NAME=SHARE with {' or '.join(SOURCES)}")
+        found.append((SOURCES[name], weight))
+    return found
+
+
+@click.command()
+@click.option(
+    "--topology",
+    "racks",
+    callback=_racks,
+    default="140x18x4",
+    show_default=True,
+    help="RACKSxNODES[xGPUS], or a topology file.",
+)
+@click.option("--trace", type=click.Path(path_type=Path), help="Jobs: CSV, or Philly's JSON.")
+@click.option("--sort", is_flag=True, help="The trace is not in order of submit times.")
+@click.option(
+    "--generate", callback=_mixture, metavar="NAME=SHARE,...", help="Jobs drawn: kalos, itp."
+)
+@click.option("--load", type=float, default=0.8, show_default=True, help="Of generated jobs.")
+@click.option("--days", type=float, help="Length of a run; with a trace: until it is done.")
+@click.option("--warm-days", type=float, default=0.0, show_default=True, help="Not counted.")
+@click.option(
+    "--policy",
+    "policies",
+    callback=_setups,
+    default="rackwright",
+    show_default=True,
+    help="Policies by name, with commas between, or `all`.",
+)
+@click.option("--unavailable", type=float, default=0.0, show_default=True, help="Nodes, 0 to 1.")
+@click.option("--repair-hours", type=float, default=24.0, show_default=True, help="Of a node.")
+@click.option("--rack-mtbi-days", type=float, help="Days between faults of a whole rack.")
+@click.option("--rack-repair-hours", type=float, default=4.0, show_default=True)
+@click.option("--job-gpu-days", type=float, help="GPU-days between a job's own failures.")
+@click.option("--slow-mtbi-days", type=float, help="Days until a node becomes slow.")
+@click.option("--noise-mtbi-days", type=float, help="Days between short silences of a node.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory for the report."
+)
+@json_option
+def simulate(
+    racks: tuple[RackSpec, ...],
+    policies: list[Setup],
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run the machines of a cell in virtual time; the same seed gives the same result.
+
+    Jobs come from --trace (normalized columns, or those of the Acme, ITP and Philly traces), or are
+    drawn with --generate. Ctrl-C leaves a report marked partial.
+
+    \b
+    Examples:
+      rackwright simulate --topology 140x18 --trace jobs.csv --policy rackwright,scatter --out r
+      rackwright simulate --generate kalos=0.7,itp=0.3 --load 0.8 --days 16 --warm-days 4 \\
+        --unavailable 0.01 --policy all --seed 1 --out report
+    """
+    try:
+        plan = _plan(racks, options)
+        outcomes = list(_run_all(policies, plan, options))
+        about = _about(racks, options)
+        if out is not None:
+            write(outcomes, about, out)
+    except (BadTrace, BadModel) as error:
+        raise BadInput(str(error)) from error
+    except NoPlots as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{error.filename}: {error.strerror}") from error
+    _tell(outcomes, out, as_json)
+    if any(outcome.partial for outcome in outcomes):
+        raise SystemExit(INTERRUPTED)
+
+
+def _plan(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Plan:
+    trace, mixture = options["trace"], options["generate"]
+    if (trace is None) == (mixture is None):
+        raise BadInput("say either --trace or --generate")
+    days, warm = options["days"], options["warm_days"]
+    if mixture is not None and days is None:
+        raise BadInput("--generate needs --days")
+    for name in ("days", "load"):
+        value = options[name]
+        if value is not None and not 0 < value < float("inf"):
+            raise BadInput(f"--{name}: {value:g} is not possible: must be above 0")
+    if not 0 <= warm < (days or float("inf")):
+        raise BadInput(f"--warm-days: {warm:g} is not possible: 0 to less than --days")
+    failures = FailureModel.of(
+        unavailable=options["unavailable"],
+        repair_h=options["repair_hours"],
+        rack_mtbi_days=options["rack_mtbi_days"],
+        rack_repair_h=options["rack_repair_hours"],
+        job_gpu_days=options["job_gpu_days"],
+        slow_mtbi_days=options["slow_mtbi_days"],
+        noise_mtbi_days=options["noise_mtbi_days"],
+        seed=options["seed"],
+    )
+    return Plan(
+        racks=racks,
+        failures=failures,
+        seed=options["seed"],
+        span_s=None if days is None else days * DAY,
+        warm_s=warm * DAY,
+    )
+
+
+def _jobs(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Iterator[SimJob]:
+    """The same jobs each time it is asked."""
+    gpus = max(rack.gpus_per_node for rack in racks)
+    habits = Habits(seed=options["seed"], gpus_per_node=gpus)
+    if options["trace"] is not None:
+        return jobs(Trace(options["trace"]).rows(sort=options["sort"]), habits)
+    installed = sum(len(rack.nodes) * rack.gpus_per_node for rack in racks)
+    rows = generated(
+        options["generate"],
+        load_gpus=options["load"] * installed,
+        span_s=options["days"] * DAY,
+        seed=options["seed"],
+    )
+    return jobs(rows, habits)
+
+
+def _run_all(policies: list[Setup], plan: Plan, options: dict[str, Any]) -> Iterator[Outcome]:
+    for number, setup in enumerate(policies, 1):
+        work = _jobs(plan.racks, options)
+        with _progress() as progress:
+            title = f"{setup.name} ({number} of {len(policies)})"
+            task = progress.add_task(title, total=plan.span_s)
+
+            def told(cell: SimCell, at: float, progress: Any = progress, task: Any = task) -> None:
+                if plan.span_s is None:
+                    progress.update(task, completed=cell.done, total=max(1, cell.submitted))
+                else:
+                    progress.update(task, completed=at)
+
+            outcome = run(setup, work, plan, told=told)
+        yield outcome
+        if outcome.partial:
+            return
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=_stderr(),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    )
+
+
+def _stderr() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _about(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> dict[str, Any]:
+    told = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in options.items()
+        if value is not None and key != "generate"
+    }
+    if options["generate"] is not None:
+        told["generate"] = {source.name: share for source, share in options["generate"]}
+    return {"racks": len(racks), "nodes": sum(len(rack.nodes) for rack in racks), **told}
+
+
+def _tell(outcomes: list[Outcome], out: Path | None, as_json_: bool) -> None:
+    if as_json_:
+        click.echo(as_json({"policies": [outcome.result for outcome in outcomes]}))
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    rows = [row_of(outcome.result) for outcome in outcomes]
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        table.add_column(row["policy"], justify="right")
+    for title in [title for title in rows[0] if title != "policy"]:
+        table.add_row(title, *(row[title] for row in rows))
+    console().print(table)
+    if out is not None:
+        click.echo(f"report: {out / 'report.html'}")

@@ -1,0 +1,204 @@
+"""A comparison of policies as one HTML page, with its pictures inside, and as JSON beside it."""
+
+import base64
+import io
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from rackwright.simulator.metrics import Happening
+from rackwright.simulator.running import Outcome, as_json
+from rackwright.simulator.workload import DAY, HOUR
+
+STATE_COLOURS = {
+    "useful": "#1f5fa8",
+    "lent_useful": "#5aa9e6",
+    "lost": "#7a1f1f",
+    "restarting": "#f2c14e",
+    "stalled": "#d1495b",
+    "spare": "#b8c4bb",
+    "fragment": "#c7ccd1",
+    "whole_free": "#eef1f3",
+    "held": "#9d8ec7",
+    "draining": "#f78154",
+    "cleaning": "#e0b38a",
+    "probation": "#c9ada7",
+    "suspected": "#8d6a9f",
+    "down_node": "#2b2b2b",
+    "down_rack": "#555555",
+    "maintenance": "#888888",
+}
+COLOURS = ("#1f5fa8", "#d1495b", "#2a9d5c", "#e07a00", "#7b4fa3", "#555555", "#00a6a6", "#a8741f")
+TIMELINE = 400  # lines of each policy that are shown
+NOTES = (
+    "Placer, healer and defragmenter are the machines of a living cell on the same fold; nodes,"
+    " workers and what a monitor would observe are simulated.",
+    "slurm-block-like and kueue-like are stand-ins with the named rule on this cell's placer, not"
+    " those schedulers.",
+    "Speed is a model calibrated to one published pair (1.59 s scattered, 1.39 s by rack, 512"
+    " GPUs), habits of owners and failures are assumptions unless a source is named.",
+)
+
+
+class NoPlots(Exception):
+    """The plotting library is not installed."""
+
+
+def write(outcomes: Sequence[Outcome], about: dict[str, Any], out: Path) -> None:
+    """`results.json`, `events.jsonl` of each policy, and `report.html`. Raises NoPlots,
+    OSError."""
+    out.mkdir(parents=True, exist_ok=True)
+    results = [outcome.result for outcome in outcomes]
+    partial = any(outcome.partial for outcome in outcomes)
+    whole = {"about": about, "partial": partial, "policies": results}
+    (out / "results.json").write_text(as_json(whole) + "\n", encoding="utf-8")
+    for outcome in outcomes:
+        path = out / f"events-{outcome.setup.name}.jsonl"
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(_line(one) + "\n" for one in outcome.metrics.happenings)
+    (out / "report.html").write_text(page(outcomes, about, partial), encoding="utf-8")
+
+
+def _line(one: Happening) -> str:
+    import json
+
+    return json.dumps({"at": one.at, "kind": one.kind, "job": one.job, "text": one.text})
+
+
+def page(outcomes: Sequence[Outcome], about: dict[str, Any], partial: bool) -> str:
+    """The page. Raises NoPlots."""
+    parts = [
+        "<!doctype html><meta charset='utf-8'><title>Rackwright simulation</title><style>"
+        "body{font:14px system-ui,sans-serif;margin:2em auto;max-width:1100px;color:#222}"
+        "table{border-collapse:collapse;margin:1em 0}td,th{padding:3px 10px;text-align:right;"
+        "border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}"
+        "img{max-width:100%}.bad{background:#fde8e8;padding:.6em}small{color:#666}</style>",
+        "<h1>Simulation of policies</h1>",
+    ]
+    if partial:
+        parts.append("<p class='bad'><b>Partial:</b> stopped before its end.</p>")
+    told = ", ".join(f"{key}: {value}" for key, value in about.items())
+    parts.append(f"<p><small>{escape(told)}</small></p>")
+    parts += [f"<p><small>{escape(note)}</small></p>" for note in NOTES]
+    parts.append(_table(outcomes))
+    pictures = (("GPU-time by state", _states), ("Waiting", _queue), ("Fragmentation", _broken))
+    for title, draw in pictures:
+        parts.append(f"<h2>{title}</h2>{draw(outcomes)}")
+    parts.append("<h2>Events</h2>")
+    parts += [_timeline(outcome) for outcome in outcomes]
+    return "\n".join(parts)
+
+
+def _table(outcomes: Sequence[Outcome]) -> str:
+    rows = [row_of(outcome.result) for outcome in outcomes]
+    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def row_of(result: dict[str, Any]) -> dict[str, str]:
+    """The figures of one policy that are compared at a glance."""
+    waits, jobs = result["wait_s"].get("all", {}), result["jobs"]
+    recovery, defrag = result["recovery"], result["defragmentation"]
+    return {
+        "policy": result["policy"],
+        "work done": f"{result['work_goodput']:.1%}",
+        "goodput": f"{result['goodput']:.1%}",
+        "utilisation": f"{result['utilisation']:.1%}",
+        "of it useful": f"{result['training_goodput']:.1%}",
+        "finished": str(jobs.get("finished", 0)),
+        "never placed": str(jobs["never_placed"]),
+        "wait p50": _hours(waits.get("p50")),
+        "wait p90": _hours(waits.get("p90")),
+        "wait p99": _hours(waits.get("p99")),
+        "queued GPUs": f"{result['queued_gpus_mean']:,.0f}",
+        "swaps": str(recovery["swaps"]),
+        "moves": str(recovery["moves"]),
+        "requeues": str(recovery["requeues"]),
+        "plans": str(defrag["plans"]),
+        "interactive touched": str(result["interactive_touched"]),
+        "groups across racks": str(result["cross_rack_slices"]),
+        "fragmentation": f"{result['fragmentation_mean']:.2f}",
+    }
+
+
+def _hours(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds / HOUR:.2f} h"
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise NoPlots("reports need matplotlib: pip install 'rackwright[plots]'") from error
+    return Figure(figsize=(width, height))
+
+
+def _image(figure: Any) -> str:
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=90, bbox_inches="tight")
+    return f"<img src='data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}'>"
+
+
+def _states(outcomes: Sequence[Outcome]) -> str:
+    figure = _figure(10, 0.5 * len(outcomes) + 1.5)
+    axes = figure.add_subplot()
+    names = [outcome.setup.name for outcome in outcomes]
+    left = [0.0] * len(outcomes)
+    for state, colour in STATE_COLOURS.items():
+        shares = [
+            100 * one.result["gpu_s"][state] / (one.result["installed_gpu_s"] or 1.0)
+            for one in outcomes
+        ]
+        axes.barh(names, shares, left=left, color=colour, label=state)
+        left = [begin + share for begin, share in zip(left, shares, strict=True)]
+    axes.set_xlabel("% of installed GPU-time")
+    axes.set_xlim(0, 100)
+    axes.invert_yaxis()
+    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False, fontsize=7)
+    return _image(figure)
+
+
+def _over_time(outcomes: Sequence[Outcome], what: str, label: str) -> str:
+    figure = _figure(10, 2.8)
+    axes = figure.add_subplot()
+    for place, outcome in enumerate(outcomes):
+        samples = outcome.metrics.samples
+        axes.plot(
+            [one.at / DAY for one in samples],
+            [getattr(one, what) for one in samples],
+            color=COLOURS[place % len(COLOURS)],
+            linewidth=0.9,
+            label=outcome.setup.name,
+        )
+    axes.set_xlabel("days")
+    axes.set_ylabel(label)
+    axes.legend(frameon=False, fontsize=7, ncol=4)
+    return _image(figure)
+
+
+def _queue(outcomes: Sequence[Outcome]) -> str:
+    return _over_time(outcomes, "queued_gpus", "GPUs asked for and not given")
+
+
+def _broken(outcomes: Sequence[Outcome]) -> str:
+    return _over_time(outcomes, "fragmentation", "fragmentation (0 to 1)") + _over_time(
+        outcomes, "block_fragmentation", "Slurm's block metric"
+    )
+
+
+def _timeline(outcome: Outcome) -> str:
+    shown = outcome.metrics.happenings[:TIMELINE]
+    rows = "".join(
+        f"<tr><td>{one.at / HOUR:.2f} h</td><td>{escape(one.kind)}</td>"
+        f"<td>{escape(one.job)}</td><td>{escape(one.text)}</td></tr>"
+        for one in shown
+    )
+    left = len(outcome.metrics.happenings) - len(shown)
+    more = f"<p><small>{left} more in the file of events</small></p>" if left > 0 else ""
+    name = escape(outcome.setup.name)
+    return f"<details><summary>{name}</summary><table>{rows}</table>{more}</details>"

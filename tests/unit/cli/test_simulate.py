@@ -1,0 +1,100 @@
+"""`rackwright simulate`: its table, its JSON, its report, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rackwright.cli.__main__ import rackwright
+
+TRACE = "job,submit_s,gpus,duration_s\na,0,64,3600\nb,60,2,600\nc,120,4,1200\n"
+
+
+def simulate(*words: str) -> Result:
+    result = CliRunner().invoke(rackwright, ["simulate", *words])
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    path = tmp_path / "jobs.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    return str(path)
+
+
+def results(*words: str) -> list[dict[str, Any]]:
+    result = simulate(*words, "--json")
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.output)["policies"]
+    return found
+
+
+def test_policies_are_compared_on_the_same_jobs(trace: str) -> None:
+    found = results("--topology", "3x18", "--trace", trace, "--policy", "rackwright,scatter")
+    assert [one["policy"] for one in found] == ["rackwright", "scatter"]
+    assert all(one["jobs"]["finished"] == 3 and not one["partial"] for one in found)
+
+
+def test_a_report_is_one_page_with_its_pictures(trace: str, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    result = simulate("--topology", "3x18", "--trace", trace, "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "goodput" in result.output
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == 4
+    assert "Partial" not in page
+    whole = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert whole["partial"] is False
+    assert whole["policies"][0]["jobs"]["finished"] == 3
+    assert (out / "events-rackwright.jsonl").exists()
+
+
+def test_a_topology_file(trace: str, tmp_path: Path) -> None:
+    path = tmp_path / "cell.yaml"
+    path.write_text(
+        'racks:\n  - {rack: a, nodes: "n[01-18]"}\n  - {rack: b, nodes: "n[19-36]"}\n',
+        encoding="utf-8",
+    )
+    (found,) = results("--topology", str(path), "--trace", trace)
+    assert found["installed_gpu_s"] > 0
+
+
+def test_drawn_jobs(tmp_path: Path) -> None:
+    words = ("--topology", "2x18", "--generate", "itp", "--load", "0.3", "--days", "0.2")
+    (one,), (two,) = results(*words, "--seed", "4"), results(*words, "--seed", "4")
+    assert one["gpu_s"] == two["gpu_s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "say either --trace or --generate"),
+        (["--generate", "itp"], "--generate needs --days"),
+        (["--generate", "x=1", "--days", "1"], "'x=1': NAME=SHARE with kalos or itp"),
+        (["--generate", "itp=0", "--days", "1"], "'itp=0': NAME=SHARE"),
+        (["--generate", "itp", "--days", "0"], "--days: 0 is not possible"),
+        (["--generate", "itp", "--days", "nan"], "--days: nan is not possible"),
+        (["--generate", "itp", "--days", "1", "--load", "-1"], "--load: -1 is not possible"),
+        (["--generate", "itp", "--days", "1", "--warm-days", "2"], "--warm-days: 2"),
+        (["--generate", "itp", "--days", "1", "--unavailable", "1.5"], "unavailable: 1.5"),
+        (["--generate", "itp", "--days", "1", "--repair-hours", "0"], "repair_h: 0.0"),
+        (["--generate", "itp", "--days", "1", "--policy", "best"], "unknown policy 'best'"),
+        (["--topology", "0x18", "--generate", "itp", "--days", "1"], "RACKSxNODES"),
+        (["--trace", "none.csv"], "none.csv: No such file"),
+    ],
+)
+def test_bad_input_is_named(words: list[str], message: str) -> None:
+    result = simulate(*words)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_a_bad_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(TRACE + "d,130,4,-1\n", encoding="utf-8")
+    result = simulate("--topology", "2x18", "--trace", str(path))
+    assert result.exit_code == 2
+    assert "bad.csv, row 5, column duration_s: -1 is negative" in result.output
