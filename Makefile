@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test test-containers lint types bench trace schemas users constraints clean
+.PHONY: help .venv demo test test-containers fuzz lint types bench trace schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ test: .venv ## run all tests; the report goes to build/junit.xml
 
 test-containers: .venv ## run the tests that need a Docker engine; builds the image
 	RACKWRIGHT_REQUIRE_DOCKER=1 .venv/bin/python -m pytest tests/e2e
+
+fuzz: .venv ## fuzz every reader of foreign bytes: make fuzz SECONDS=60
+	@for target in $$(.venv/bin/python -m tests.fuzz --list); do \
+		.venv/bin/python -m tests.fuzz $$target --seconds $(or $(SECONDS),60) || exit 1; done
 
 lint: .venv ## check style, format and the direction of imports
 	.venv/bin/ruff check .

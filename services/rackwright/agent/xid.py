@@ -9,14 +9,17 @@ MAX_TEXT = 512
 _XID = re.compile(
     rb"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f:.]{4,16})[^)]{0,64}\): (?P<xid>\d{1,4})\b,?\s*"
 )
-_PROCESS = re.compile(r"pid='?(?P<pid>\d+|<unknown>)'?,?\s*")
+# No number is longer than the driver's own: a garbled line may hold digits by the thousand.
+_PROCESS = re.compile(r"pid='?(?P<pid>[0-9]{1,10}(?![0-9])|<unknown>)'?,?\s*")
 _NAME = re.compile(r"name=(?P<name>[^,]*),\s*")
 _LINK = re.compile(
     r"(?P<unit>[A-Z][A-Z0-9_/]+) (?P<severity>Fatal|Nonfatal|Non-fatal|Link Fatal)"
-    r"(?: XC\d+)?(?: i\d+)?(?: Link (?P<link>-?\d+))?(?: \((?P<words>[0-9A-Fa-fx ]*)\)?)?"
+    r"(?: XC\d+)?(?: i\d+)?(?: Link (?P<link>-?[0-9]{1,4}(?![0-9])))?"
+    r"(?: \((?P<words>[0-9A-Fa-fx ]*)\)?)?"
 )
 _RECOVERY = re.compile(r"recovery action changed from \S+ \([^)]*\) to \S+ \((?P<action>[^)]*)\)")
 _UNKNOWN = "<unknown>"
+_WORD_MAX = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,10 @@ def _words(text: str) -> tuple[int, ...]:
     words: list[int] = []
     for word in text.split():
         try:
-            words.append(int(word, 16))
+            number = int(word, 16)
         except ValueError:
             break
+        if not 0 <= number <= _WORD_MAX:
+            break
+        words.append(number)
     return tuple(words)

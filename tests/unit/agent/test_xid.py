@@ -119,3 +119,20 @@ def test_text_is_bounded() -> None:
     line = parse_xid(b"NVRM: Xid (PCI:0000:65:00): 13, " + b"\xff" * 100_000)
     assert line is not None
     assert (len(line.text), len(line.line)) == (MAX_TEXT, MAX_TEXT)
+
+
+MANY = b"9" * 5_000  # more digits than Python turns into a number
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"NVRM: Xid (PCI:0000:65:00): 79, pid=" + MANY + b", name=x, GPU has fallen off the bus.",
+        b"NVRM: Xid (PCI:0000:65:00): 149, NETIR_LINK_DOWN Fatal XC0 i0 Link " + MANY + b" (0x0)",
+        b"NVRM: Xid (PCI:0000:65:00): 149, NETIR_LINK_DOWN Fatal XC0 i0 Link 08 (0x" + MANY + b")",
+    ],
+)
+def test_a_garbled_line_with_thousands_of_digits_is_still_its_xid(line: bytes) -> None:
+    read = parse_xid(line)
+    assert read is not None
+    assert (read.xid, read.pid, read.words) in {(79, None, ()), (149, None, ())}
