@@ -1,7 +1,7 @@
 """`python -m tests.fuzz TARGET [--seconds N]`: fuzz one reader by the coverage of its code.
 
-A crash, a hang of over ten seconds, or more than a gigabyte of memory ends it with the input that
-did it, in `build/fuzz/`; give that file as `--again` to see it happen.
+A crash, a hang of over thirty seconds, or more than a gigabyte of memory ends it with the input
+that did it, in `build/fuzz/`; give that file as `--again` to see it happen.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import atheris
 
 CORPUS = Path("build/fuzz")
 INSTRUMENTED = ["rackwright.wire", "rackwright.host.files", "rackwright.agent.xid"]
-HANG_S = 10
+HANG_S = 30
 MEMORY_MB = 1024
 
 
@@ -27,6 +27,9 @@ def main() -> None:
     parser.add_argument("target", nargs="?", choices=sorted(TARGETS))
     parser.add_argument("--list", action="store_true", help="name the targets")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--runs", type=int, default=-1, help="-1: as many as the time allows")
+    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="where finds are kept")
     parser.add_argument("--again", type=Path, help="a file that made it fail")
     told = parser.parse_args()
     if told.list or told.target is None:
@@ -35,7 +38,7 @@ def main() -> None:
     if told.again is not None:
         print("read" if took(told.target, told.again.read_bytes()) else "refused")
         return
-    corpus = CORPUS / told.target
+    corpus = told.corpus / told.target
     corpus.mkdir(parents=True, exist_ok=True)
     first = Path(tempfile.mkdtemp(prefix="rackwright-fuzz-"))
     for place, seed in enumerate(seeds(told.target)):
@@ -47,9 +50,11 @@ def main() -> None:
                 str(corpus),
                 str(first),
                 f"-max_total_time={told.seconds}",
+                f"-runs={told.runs}",
+                f"-seed={told.seed}",
                 f"-timeout={HANG_S}",
                 f"-rss_limit_mb={MEMORY_MB}",
-                f"-artifact_prefix={CORPUS}/{told.target}-",
+                f"-artifact_prefix={told.corpus}/{told.target}-",
                 "-max_len=16384",
                 "-verbosity=0",
                 "-print_final_stats=1",

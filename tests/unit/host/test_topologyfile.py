@@ -46,6 +46,7 @@ def test_a_size_with_gpus() -> None:
         ("0x18", "0 racks, 1 to 100000"),
         ("4x0", "0 nodes in a rack, 1 to 62"),
         ("4x63", "63 nodes in a rack, 1 to 62"),
+        ("50000x18", "900000 nodes, at most 400000"),
         ("4x18x17", "17 GPUs a node, 0 to 16"),
         ("999999x1", "999999 racks"),
     ],

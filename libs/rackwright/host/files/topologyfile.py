@@ -27,6 +27,7 @@ from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
 
 MAX_TOPOLOGY_FILE = 16_777_216  # bytes
 MAX_RACKS = 100_000
+MAX_NODES = 400_000  # of a size that is typed: sixteen times the largest cell measured
 GPUS_PER_NODE = 4
 
 FORMATS = (
@@ -96,6 +97,8 @@ def _shorthand(name: str, text: str, gpus_per_node: int) -> list[Draft]:
     ):
         if not 1 <= count <= most:
             raise FileError(name, f"{text}: {count} {what}, 1 to {most} are possible")
+    if racks * nodes > MAX_NODES:
+        raise FileError(name, f"{text}: {racks * nodes} nodes, at most {MAX_NODES} are possible")
     if gpus > MAX_GPUS:
         raise FileError(name, f"{text}: {gpus} GPUs a node, 0 to {MAX_GPUS} are possible")
     wide = max(2, len(str(racks)))
