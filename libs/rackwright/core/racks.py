@@ -41,7 +41,7 @@ class Node:
     sequence of the entry that recalled its lease, 0 when it is not suspected. `kind` groups nodes
     that are alike for placement (model, driver, labels). `fenced` is the last session that was
     declared over: it is never admitted again. `recovered_at` is when it was last let in after a
-    fault.
+    fault. `cordoned_for` is empty for an operator's cordon, else what it ends with.
     """
 
     name: NodeId
@@ -53,6 +53,7 @@ class Node:
     kind: str = ""
     cordoned: bool = False
     draining: bool = False
+    cordoned_for: str = ""
     suspected: int = 0
     suspected_at: float = 0.0
     failed: bool = False

@@ -214,6 +214,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "victims": ("too many jobs would have to move",),
     "not-smaller": ("it is as large as the job that waits, at equal priority",),
     "share": ("too large a share of the cell would have to move",),
+    "maintenance": (
+        "maintenance of its nodes begins in {begin_s} s, and there was no better place",
+        "its nodes go into maintenance",
+    ),
     "pinned": ("an operator has pinned it",),
     "not-yours": ("{job} is {owner}'s: only they and operators may",),
     "operators-only": ("only operators may: {operators}",),

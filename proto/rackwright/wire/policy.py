@@ -88,6 +88,13 @@ class Policy(Part):
     retry_backoff_s: NotNegative = knob(10.0, "s", "first wait before a failed start is tried anew")
     retry_backoff_max_s: NotNegative = knob(600.0, "s", "longest such wait")
 
+    maintenance_share: Share = knob(
+        0.05, "of racks", "most in planned maintenance at a time, but always one"
+    )
+    maintenance_force_s: NotNegative = knob(
+        300.0, "s", "before a window, work that has found no better place is queued"
+    )
+
     heartbeat_s: Positive = knob(2.0, "s", "25,000 nodes a cell")
     suspect_after_s: Positive = knob(6.0, "s", "three heartbeats")
     fence_after_s: Positive = knob(30.0, "s", "more than 3 times the worst bus failover")

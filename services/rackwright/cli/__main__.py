@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     "Before there is a cell": {
         "plan": Entry("plan:plan", "Usable nodes, interruptions, slice size and spares: exact."),
         "simulate": Entry("simulate:simulate", "Run policies on a workload in virtual time."),
+        "replay": Entry("replay:replay", "Fold a recorded ledger to any point, and say why."),
     },
     "Jobs": {
         "submit": Entry("submit:submit", "Submit a job file."),

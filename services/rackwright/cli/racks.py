@@ -1,5 +1,7 @@
 """Commands about racks: the picture, and operators' holds."""
 
+import time
+
 import click
 
 from rackwright.cli.draw_racks import draw_racks
@@ -8,7 +10,7 @@ from rackwright.cli.session import Where, explained, json_option, reaching
 from rackwright.cli.show import ago, show, wish
 from rackwright.gateway.views import RacksAnswer
 from rackwright.wire.ids import RackId, check_name
-from rackwright.wire.wishes import HoldRack, ReleaseRack
+from rackwright.wire.wishes import HoldRack, ReleaseRack, ScheduleMaintenance
 
 
 @click.command()
@@ -83,3 +85,43 @@ def release(where: Where, rack: str, as_json: bool) -> None:
     """
     name = _checked(rack)
     wish(where, ReleaseRack(rack=name), lambda _: f"rack {name} is released", as_json=as_json)
+
+
+@click.command()
+@click.argument("racks", metavar="RACK...", nargs=-1, required=True)
+@click.option("--in", "in_s", callback=duration, required=True, help="When it begins, from now.")
+@click.option("--for", "for_s", callback=duration, required=True, help="How long it lasts.")
+@click.option(
+    "--notice", callback=duration, default="30m", show_default=True, help="Work leaves so early."
+)
+@click.option("--why", default="", help="Kept with the window.")
+@json_option
+@reaching
+def maintain(
+    where: Where,
+    racks: tuple[str, ...],
+    in_s: float,
+    for_s: float,
+    notice: float,
+    why: str,
+    as_json: bool,
+) -> None:
+    """Plan the absence of each RACK: work leaves in good time, and may come back afterwards.
+
+    Nothing is placed there that would not have ended before.
+
+    \b
+    Example:
+      rackwright maintain r07 --in 4h --for 2h --why "switch tray"
+    """
+    begin = time.time() + in_s
+    wished = ScheduleMaintenance(
+        racks=tuple(_checked(name) for name in racks),
+        begin=begin,
+        end=begin + for_s,
+        notice_s=notice,
+        why=why,
+    )
+    names = ", ".join(racks)
+    said = f"maintenance of {names} begins in {ago(in_s)} and lasts {ago(for_s)}"
+    wish(where, wished, lambda _: said, as_json=as_json)

@@ -13,7 +13,7 @@ from rackwright.core.legality import illegal
 from rackwright.core.machine import Effect, Event, Note, Offer, WakeAt
 from rackwright.core.policy.leases import tick_after
 from rackwright.core.policy.precedence import recovery_first
-from rackwright.health_monitor import blame, orders, returns, silence
+from rackwright.health_monitor import blame, evacuation, orders, returns, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.message import MAX_ENTRIES, Entry
@@ -99,8 +99,8 @@ def _most_urgent(
         offer = orders.answers(state, fleet, event)
         if offer is not None:
             state.served.add(ORDERS)
-        return offer
-    return None
+            return offer
+    return None if urgent_only or paused else evacuation.evacuate(state, fleet, event)
 
 
 def _entries(

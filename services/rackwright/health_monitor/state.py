@@ -60,6 +60,7 @@ class State:
     returning, requests, repairs: nodes that may be let in; repairs to ask for (with the evidence if
     the node stays in service); repairs asked for, with the ledger time of the last reminder.
     wishes, heard_to: wishes without an answer by sequence; the last one heard.
+    evacuating, evacuate_at: some node is or was to be left; when (`mono`) to look again.
     served: kinds of entry that have had their turn in this round.
     """
 
@@ -107,6 +108,8 @@ class State:
     repairs: dict[NodeId, float] = field(default_factory=dict)
     wishes: dict[int, Wished] = field(default_factory=dict)
     heard_to: int = 0
+    evacuating: bool = True
+    evacuate_at: float = 0.0
     served: set[str] = field(default_factory=set)
     strangers: int = 0
     second_at: float = 0.0

@@ -33,9 +33,9 @@ from rackwright.placer.placing import may_place, placements
 from rackwright.placer.starts import to_start
 from rackwright.placer.state import State
 from rackwright.placer.verdicts import note_blame
+from rackwright.placer.windows import windows
 from rackwright.placer.wishes import answers, folded, hear
 from rackwright.wire.entries.job import JobBlocked, JobPlaced
-from rackwright.wire.entries.node import MaintenanceEnded
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
 
@@ -176,7 +176,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         made, trial = step(state, trial, event)
         effects += made
     effects += blocks(state, trial, event)
-    effects += _maintenance(fleet, event)
+    effects += windows(fleet, event)
     effects += _trim(state, fleet, event)
     return [*effects, *_wakes(state, event)]
 
@@ -197,18 +197,6 @@ def _trim(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     if min(floors) > state.trimmed:
         state.trimmed = min(floors)
         effects.append(TrimWishes(to=state.trimmed))
-    return effects
-
-
-def _maintenance(fleet: Fleet, event: Event) -> list[Effect]:
-    """Windows that are over."""
-    over = tuple(
-        MaintenanceEnded(of=window.seq) for window in fleet.maintenance if window.end <= event.now
-    )
-    effects: list[Effect] = [Offer(entries=over[:64])] if over else []
-    ends = [window.end for window in fleet.maintenance if window.end > event.now]
-    if ends:
-        effects.append(WakeAt(mono=event.mono + min(ends) - event.now))
     return effects
 
 

@@ -53,7 +53,10 @@ def refused(wished: Wished, code: str, **numbers: int | float | str) -> WishRefu
 
 
 def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[Entry]:
-    """A planned absence."""
+    """A planned absence, if not too much of the cell would be away at once."""
+    problem = too_many_away(fleet, wish)
+    if problem is not None:
+        return [refused(wished, problem.code, **problem.numbers)]
     return [
         MaintenanceScheduled(
             racks=wish.racks,
@@ -67,6 +70,28 @@ def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[En
             cause=wished.id,
         )
     ]
+
+
+def too_many_away(fleet: Fleet, wish: ScheduleMaintenance) -> Reason | None:
+    """At most a share of the racks, but always one, is in maintenance at the same time.
+
+    Single nodes do not count.
+    """
+    most = max(1, int(fleet.policy.maintenance_share * len(fleet.racks)))
+    away = {name for name in wish.racks if name in fleet.rack_numbers}
+    for window in fleet.maintenance:
+        if window.begin < wish.end and wish.begin < window.end:
+            away.update(window.racks)
+    if len(away) <= most:
+        return None
+    why = f"would have {len(away)} racks in maintenance at a time"
+    numbers: dict[str, int | float | str] = {
+        "field": "racks",
+        "is": len(wish.racks),
+        "why": why,
+        "ask": f"{most} or fewer at a time, or a larger maintenance_share",
+    }
+    return Reason(code="policy.maintenance_share", numbers=numbers)
 
 
 def pause(fleet: Fleet, wished: Wished, wish: Pause) -> list[Entry]:

@@ -255,7 +255,7 @@ def repair_requested(fleet: Fleet, entry: RepairRequested) -> None:
 def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
     """No new work; drained: restartable work that is not interactive leaves."""
     place = fleet.places[entry.node]
-    _put_node(fleet, place, cordoned=True, draining=entry.drain)
+    _put_node(fleet, place, cordoned=True, draining=entry.drain, cordoned_for=entry.because)
     if not entry.drain:
         return
 
@@ -270,7 +270,7 @@ def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
 def node_uncordoned(fleet: Fleet, entry: NodeUncordoned) -> None:
     """Work may come, and what has not left yet may stay."""
     place = fleet.places[entry.node]
-    _put_node(fleet, place, cordoned=False, draining=False)
+    _put_node(fleet, place, cordoned=False, draining=False, cordoned_for="")
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
         part = job.slices[tenancy.slice]

@@ -116,13 +116,18 @@ class RepairRequested(Observation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCordoned(Entry):
-    """An operator: no new work here. `drain`: and what runs must leave."""
+    """An operator: no new work here. `drain`: and what runs must leave.
+
+    `because`: it is not an operator's word but planned maintenance (`maintenance`) or a rack that
+    must be left (`rack-event`), and ends with it.
+    """
 
     TYPE: ClassVar[str] = "node.cordoned"
     node: NodeRef
     drain: bool = False
     by: OwnerRef
     why: Why = ""
+    because: Annotated[str, Len(0, 63)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,62 @@
+"""Planned maintenance: what still runs there shortly before is queued, and windows end."""
+
+from rackwright.core.fleet import Fleet, Maintenance
+from rackwright.core.jobs import ASSIGNED, JobState, WoundKind
+from rackwright.core.machine import Effect, Event, Offer, WakeAt
+from rackwright.wire.entries.job import JobRequeued
+from rackwright.wire.entries.node import MaintenanceEnded
+from rackwright.wire.ids import JobId
+from rackwright.wire.message import MAX_ENTRIES
+from rackwright.wire.reasons import Reason
+
+
+def windows(fleet: Fleet, event: Event) -> list[Effect]:
+    """What has to be said of windows now, and when to look again."""
+    if not fleet.maintenance:
+        return []
+    effects: list[Effect] = []
+    over = tuple(
+        MaintenanceEnded(of=window.seq) for window in fleet.maintenance if window.end <= event.now
+    )
+    if over:
+        effects.append(Offer(entries=over[:MAX_ENTRIES]))
+    late = _too_late(fleet, event.now)
+    if late:
+        effects.append(Offer(entries=late[:MAX_ENTRIES]))
+    force = fleet.policy.maintenance_force_s
+    times = [at for one in fleet.maintenance for at in (one.begin - force, one.end)]
+    later = [at for at in times if at > event.now]
+    if later:
+        effects.append(WakeAt(mono=event.mono + min(later) - event.now))
+    return effects
+
+
+def _too_late(fleet: Fleet, now: float) -> tuple[JobRequeued, ...]:
+    """Jobs that were to leave, have found no better place, and can wait no longer."""
+    force = fleet.policy.maintenance_force_s
+    names: dict[JobId, Maintenance] = {}
+    for window in fleet.maintenance:
+        if window.begin - force <= now < window.end:
+            for name in _still_there(fleet, window):
+                names.setdefault(name, window)
+    return tuple(
+        JobRequeued(
+            job=name,
+            reason=Reason(code="maintenance", numbers={"begin_s": round(window.begin - now, 3)}),
+        )
+        for name, window in sorted(names.items())
+    )
+
+
+def _still_there(fleet: Fleet, window: Maintenance) -> list[JobId]:
+    """Jobs with a rank there that is drained: those that may be restarted elsewhere."""
+    found: dict[JobId, None] = {}
+    nodes = {name for rack in window.racks for name in fleet.rack(rack).spec.nodes}
+    for name in sorted(nodes | set(window.nodes)):
+        place = fleet.places[name]
+        for tenancy in fleet.racks[place.rack].tenants_at(place.node):
+            job = fleet.jobs[tenancy.job]
+            drained = any(wound.kind is WoundKind.DRAIN for wound in job.wounds)
+            if drained and job.state in ASSIGNED and job.state is not JobState.FINISHING:
+                found[job.id] = None
+    return list(found)
