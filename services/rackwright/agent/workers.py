@@ -272,6 +272,8 @@ class WorkerStore:
         if self._events < 0:  # closed in between
             return
         self._unwatch(worker_id)
+        if worker_id not in self._records:  # forgotten in between
+            return
         with suppress(ChildProcessError):  # adopted: not our child
             os.waitpid(self._records[worker_id].supervisor, os.WNOHANG)
         self._hear()
