@@ -19,6 +19,7 @@ from rackwright.simulator.generator import SOURCES, generated
 from rackwright.simulator.mixture import Habits, jobs
 from rackwright.simulator.policies import Setup, UnknownPolicy, setups
 from rackwright.simulator.readers import Trace
+from rackwright.simulator.recording import Recorder
 from rackwright.simulator.report import NoPlots, row_of, write
 from rackwright.simulator.running import Outcome, Plan, as_json, run
 from rackwright.simulator.workload import DAY, BadTrace, SimJob
@@ -109,6 +110,7 @@ def _mixture(
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory for the report."
 )
+@click.option("--record", is_flag=True, help="Keep each policy's ledger in the directory too.")
 @json_option
 def simulate(
     racks: tuple[RackSpec, ...],
@@ -130,7 +132,9 @@ def simulate(
     """
     try:
         plan = _plan(racks, options)
-        outcomes = list(_run_all(policies, plan, options))
+        if options["record"] and out is None:
+            raise BadInput("--record needs --out")
+        outcomes = list(_run_all(policies, plan, options, out))
         about = _about(racks, options)
         if out is not None:
             write(outcomes, about, out)
@@ -193,7 +197,9 @@ def _jobs(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Iterator[SimJ
     return jobs(rows, habits)
 
 
-def _run_all(policies: list[Setup], plan: Plan, options: dict[str, Any]) -> Iterator[Outcome]:
+def _run_all(
+    policies: list[Setup], plan: Plan, options: dict[str, Any], out: Path | None
+) -> Iterator[Outcome]:
     for number, setup in enumerate(policies, 1):
         work = _jobs(plan.racks, options)
         with _progress() as progress:
@@ -206,7 +212,13 @@ def _run_all(policies: list[Setup], plan: Plan, options: dict[str, Any]) -> Iter
                 else:
                     progress.update(task, completed=at)
 
-            outcome = run(setup, work, plan, told=told)
+            recorders = []
+            if options["record"] and out is not None:
+                recorders = [Recorder(directory=out / f"ledger-{setup.name}")]
+            watches = [one.watch for one in recorders]
+            outcome = run(setup, work, plan, told=told, recorders=watches)
+            for recorder in recorders:
+                recorder.flush()
         yield outcome
         if outcome.partial:
             return

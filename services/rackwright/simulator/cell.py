@@ -44,7 +44,7 @@ Watcher = Callable[[Fleet, Step], None]
 
 @dataclass(slots=True, kw_only=True)
 class SimCell:
-    """One run. Watchers see each commit, with the fleet before it.
+    """One run. Watchers see each commit, with the fleet before it; recorders from the first on.
 
     The defragmenter sleeps for `think_s` between its looks at what is blocked, instead of the five
     seconds that it would in a living cell, unless a plan of its own is in flight: its looks would
@@ -59,6 +59,7 @@ class SimCell:
     think_s: float = 300.0
     ended: Callable[[Run, str], None] = lambda _run, _state: None
     watchers: list[Watcher] = field(default_factory=list)
+    recorders: list[Watcher] = field(default_factory=list)
     engine: Engine = field(init=False)
     ledger: SimLedger = field(init=False)
     stage: Stage = field(init=False)
@@ -81,6 +82,7 @@ class SimCell:
         self.engine = Engine(self.seed)
         self.ledger = SimLedger(engine=self.engine, cell=NAME)
         self.stage = Stage(engine=self.engine, ledger=self.ledger, gpus_per_node=gpus)
+        self.ledger.observers += self.recorders
         self.ledger.create(self.setup.policy(max(len(rack.nodes) for rack in self.racks)))
         self.stage.define(self.racks)
         self.accounts.begin(self.ledger.fleet)

@@ -1,5 +1,6 @@
 """Runs one policy on one workload and gathers its result, as plain values for JSON."""
 
+import gc
 import json
 import resource
 import time
@@ -19,6 +20,7 @@ from rackwright.simulator.workload import DAY, HOUR, SimJob
 from rackwright.wire.nodes import RackSpec
 
 SLICE_S = HOUR  # of virtual time between two looks at the outside
+RARELY = (100_000, 50, 100)  # a run makes many small values and hardly any cycle
 SHARES = (0.5, 0.9, 0.99)
 
 
@@ -57,6 +59,7 @@ def run(
     *,
     told: Progress = lambda _cell, _at: None,
     watchers: Sequence[Watch] = (),
+    recorders: Sequence[Watch] = (),
 ) -> Outcome:
     """Run it. Ctrl-C ends it early with what there is, marked as partial."""
     cell = SimCell(
@@ -66,6 +69,7 @@ def run(
         timing=plan.timing,
         seed=plan.seed,
         watchers=list(watchers),
+        recorders=list(recorders),
     )
     began = time.process_time()
     cell.begin(jobs)
@@ -75,6 +79,8 @@ def run(
     before = dict.fromkeys(GpuState, 0.0)
     installed = work = 0.0
     partial = False
+    collected = gc.get_threshold()
+    gc.set_threshold(*RARELY)
     try:
         while not _over(cell, metrics, plan):
             at = cell.engine.now - metrics.start
@@ -87,6 +93,8 @@ def run(
             told(cell, cell.engine.now - metrics.start)
     except KeyboardInterrupt:
         partial = True
+    finally:
+        gc.set_threshold(*collected)
     _settle(cell)
     seconds = {state: cell.accounts.seconds[state] - before[state] for state in GpuState}
     result = _result(cell, metrics, plan, seconds, cell.accounts.installed_s - installed)

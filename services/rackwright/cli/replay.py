@@ -1,0 +1,196 @@
+"""`rackwright replay`: a recorded ledger, folded to any point: the fleet then, and why."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rackwright.cli.failures import BadInput, Failure
+from rackwright.cli.session import json_option
+from rackwright.cli.show import ago, console
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import Job
+from rackwright.core.occupancy import gpu_states, startable
+from rackwright.core.reasons import sentence
+from rackwright.host.archive import ArchiveBroken
+from rackwright.host.archived import read_archive
+from rackwright.host.ledgers import CannotRead, step
+from rackwright.wire.codec import to_json
+from rackwright.wire.ids import JobId
+from rackwright.wire.message import Entry
+from rackwright.wire.reasons import Reason
+
+SHOWN = 20  # queued jobs
+
+
+@dataclass(slots=True)
+class Told:
+    """What happened to one job: sequence, seconds since the first commit, the entry."""
+
+    job: JobId | None
+    begin: float | None = None
+    story: list[tuple[int, float, Entry]] = field(default_factory=list)
+
+    def hear(self, fleet: Fleet, entries: tuple[Entry, ...]) -> None:
+        """One commit that had an effect."""
+        self.begin = fleet.time if self.begin is None else self.begin
+        if self.job is not None and self.job in fleet.touched_jobs:
+            for entry in entries:
+                if _concerns(entry, self.job):
+                    self.story.append((fleet.seq, fleet.time - self.begin, entry))
+
+
+def _concerns(entry: Entry, job: JobId) -> bool:
+    if getattr(entry, "job", None) == job or job in getattr(entry, "evicted", ()):
+        return True
+    victims = getattr(entry, "victims", ())
+    return any(victim.job == job for victim in victims) or not hasattr(entry, "job")
+
+
+@click.command()
+@click.argument("ledger", type=click.Path(path_type=Path))
+@click.option("--to", type=int, help="Fold up to this sequence.")
+@click.option("--at", "at_s", type=float, help="Fold up to this many seconds after the first.")
+@click.option("--job", help="Tell all that was decided about this job, and why.")
+@json_option
+def replay(
+    ledger: Path, to: int | None, at_s: float | None, job: str | None, as_json: bool
+) -> None:
+    """Fold a recorded LEDGER (an archive of a cell, or of a simulation) to any point.
+
+    Prints the fleet as it was then and, with --job, why that job was placed, waited or moved.
+
+    \b
+    Examples:
+      rackwright replay report/ledger-rackwright --at 86400
+      rackwright replay ./cell/dispatcher-0/archive --to 5000 --job train
+    """
+    if to is not None and to < 1:
+        raise BadInput(f"--to: {to} is not possible: sequences begin at 1")
+    if at_s is not None and not 0 <= at_s < float("inf"):
+        raise BadInput(f"--at: {at_s:g} is not possible: seconds from 0 on")
+    told = Told(None if job is None else JobId(job))
+    try:
+        fleet = folded(ledger, to, at_s, told)
+    except (CannotRead, ArchiveBroken) as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{ledger}: {error.strerror}") from error
+    if told.job is not None and not told.story:
+        raise Failure(f"nothing was decided about {job} up to sequence {fleet.seq}")
+    if as_json:
+        click.echo(to_json(result(fleet, told)))
+    else:
+        console().print(draw(fleet, told))
+
+
+def folded(ledger: Path, to: int | None, at_s: float | None, told: Told) -> Fleet:
+    """The fleet at that point. Raises CannotRead, ArchiveBroken, OSError, BadInput."""
+    fleet = Fleet()
+    for stored in read_archive(ledger):
+        if to is not None and stored.seq > to:
+            break
+        if at_s is not None and told.begin is not None and stored.at > told.begin + at_s:
+            break
+        made = step(fleet, stored)
+        fleet = made.folding.fleet
+        if not made.folding.void:
+            told.hear(fleet, made.commit.entries)
+    if to is not None and fleet.seq < to:
+        raise BadInput(f"--to: the ledger ends at {fleet.seq}")
+    return fleet
+
+
+def result(fleet: Fleet, told: Told) -> dict[str, Any]:
+    """The same for programs."""
+    room = startable(fleet)
+    return {
+        "ledger": fleet.ledger,
+        "seq": fleet.seq,
+        "time": fleet.time,
+        "seconds": fleet.time - (told.begin or 0.0),
+        "jobs": _states(fleet),
+        "gpus": {state.value: count for state, count in gpu_states(fleet, fleet.time).items()},
+        "fragmentation": room.fragmentation,
+        "whole_racks": room.whole,
+        "queued": [
+            {
+                "job": name,
+                "why": None if (why := fleet.jobs[name].blocked) is None else sentence(why),
+            }
+            for name in fleet.queued
+        ],
+        "story": [
+            {"seq": seq, "seconds": at, "type": entry.TYPE, "entry": entry}
+            for seq, at, entry in told.story
+        ],
+    }
+
+
+def _states(fleet: Fleet) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for job in fleet.jobs.values():
+        found[job.state.value] = found.get(job.state.value, 0) + 1
+    return dict(sorted(found.items()))
+
+
+def draw(fleet: Fleet, told: Told) -> RenderableType:
+    """The fleet, then the job's story."""
+    room = startable(fleet)
+    gpus = ", ".join(
+        f"{count} {state.value}" for state, count in gpu_states(fleet, fleet.time).items() if count
+    )
+    jobs = ", ".join(f"{count} {state}" for state, count in _states(fleet).items())
+    parts: list[RenderableType] = [
+        Text(
+            f"ledger {fleet.ledger} at {fleet.seq}, {ago(fleet.time - (told.begin or 0.0))} after"
+            f" its first commit: {len(fleet.racks)} racks, {fleet.installed_nodes} nodes"
+        ),
+        Text(f"jobs: {jobs or 'none'}"),
+        Text(f"GPUs: {gpus or 'none'}"),
+        Text(f"room: {room.whole} whole racks, fragmentation {room.fragmentation:.2f}"),
+    ]
+    waiting = [fleet.jobs[name] for name in fleet.queued]
+    if waiting:
+        parts.append(_queue(waiting))
+    if told.job is not None:
+        parts.append(_story(fleet, told))
+    return Group(*parts)
+
+
+def _queue(waiting: list[Job]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("waits", "nodes", "why"):
+        table.add_column(title)
+    for job in waiting[:SHOWN]:
+        why = "not tried yet" if job.blocked is None else sentence(job.blocked)
+        table.add_row(job.id, str(job.spec.nodes or f"{job.spec.gpus} GPUs"), why)
+    if len(waiting) > SHOWN:
+        table.add_row(f"and {len(waiting) - SHOWN} more", "", "")
+    return table
+
+
+def _story(fleet: Fleet, told: Told) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("seq", "after", "what", "why"):
+        table.add_column(title)
+    for seq, at, entry in told.story:
+        table.add_row(str(seq), ago(at), entry.TYPE, "; ".join(_why(entry)))
+    job = fleet.jobs.get(told.job) if told.job is not None else None
+    if job is not None and job.slices:
+        racks = ", ".join(fleet.rack_name(part.rack) for part in job.slices)
+        table.add_row("", "", "now", f"{job.state.value} on {racks}")
+    return table
+
+
+def _why(entry: Entry) -> list[str]:
+    found: list[Reason] = []
+    reason = getattr(entry, "reason", None)
+    if isinstance(reason, Reason):
+        found.append(reason)
+    found += [rung.reason for rung in getattr(entry, "rungs", ())]
+    return [sentence(one) for one in found]
