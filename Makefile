@@ -54,6 +54,9 @@ bench: .venv ## measure, beside the disk's own fsync time
 trace: .venv ## run recorded workloads through a live cell: make trace TRACE_DIR=directory
 	TRACE_DIR="$(TRACE_DIR)" .venv/bin/python -m benchmarks.trace $(ARGS)
 
+study: .venv ## compare policies in simulation; goes on where it was stopped: make study ARGS="--minutes 60"
+	.venv/bin/python -m benchmarks.study $(ARGS)
+
 schemas: .venv ## write the JSON Schemas of the wire and the tables of the settings anew
 	.venv/bin/python -m rackwright.wire.schema
 	.venv/bin/python -m rackwright.wire.knobs

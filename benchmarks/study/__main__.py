@@ -1,0 +1,94 @@
+"""`python -m benchmarks.study`: run what is not run yet, then write the page."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.study.grid import LOADS, REPAIR_H, SEEDS, UNAVAILABLE, Cell, Grid, arrivals, plan
+from benchmarks.study.page import page
+from rackwright.simulator.policies import POLICIES
+from rackwright.simulator.running import as_json, run
+
+PAGE = Path("docs/studies/policies.md")
+NICE = 10
+
+
+def _floats(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in value.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}: numbers with commas between") from error
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    names = tuple(value.split(","))
+    unknown = [name for name in names if name not in POLICIES]
+    if unknown:
+        raise click.BadParameter(f"unknown: {', '.join(unknown)}; one of {', '.join(POLICIES)}")
+    return names
+
+
+def _told(values: tuple[Any, ...]) -> str:
+    return ",".join(str(value) for value in values)
+
+
+@click.command()
+@click.option("--racks", type=int, default=Cell().racks, show_default=True)
+@click.option("--days", type=float, default=Cell().days, show_default=True)
+@click.option("--warm-days", type=float, default=Cell().warm_days, show_default=True)
+@click.option("--loads", callback=_floats, default=_told(LOADS), show_default=True)
+@click.option("--unavailable", callback=_floats, default=_told(UNAVAILABLE), show_default=True)
+@click.option("--repair-h", callback=_floats, default=_told(REPAIR_H), show_default=True)
+@click.option("--seeds", type=int, default=len(SEEDS), show_default=True, help="How many.")
+@click.option("--policies", callback=_names, default=_told(tuple(POLICIES)), show_default=True)
+@click.option("--minutes", type=float, help="Begin no further run after that long.")
+@click.option("--results", type=click.Path(path_type=Path), default="build/study")
+@click.option("--page", "where", type=click.Path(path_type=Path), default=PAGE, show_default=True)
+def study(minutes: float | None, results: Path, where: Path, seeds: int, **options: Any) -> None:
+    """Run the study of policies, or a part of it."""
+    cell = Cell(racks=options["racks"], days=options["days"], warm_days=options["warm_days"])
+    grid = Grid(
+        cell=cell,
+        loads=options["loads"],
+        unavailable=options["unavailable"],
+        repair_h=options["repair_h"],
+        seeds=tuple(range(1, seeds + 1)),
+        policies=options["policies"],
+    )
+    os.nice(NICE)
+    end = None if minutes is None else time.monotonic() + 60 * minutes
+    done, everything = run_missing(grid, results, end)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text(page(grid, results), encoding="utf-8")
+    click.echo(f"{done} of {everything} runs are there; {where}")
+
+
+def run_missing(grid: Grid, root: Path, end: float | None) -> tuple[int, int]:
+    """Run what has no file yet, until `end` (monotonic); how many files there are, of how many."""
+    runs = list(grid.runs())
+    for number, (point, seed, policy) in enumerate(runs, 1):
+        path = grid.file(root, point, seed, policy)
+        if path.exists():
+            continue
+        if end is not None and time.monotonic() >= end:
+            break
+        made = run(POLICIES[policy], arrivals(grid.cell, point, seed), plan(grid.cell, point, seed))
+        if made.partial:
+            break
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(".part")
+        half.write_text(as_json(made.result), encoding="utf-8")
+        half.replace(path)
+        click.echo(
+            f"{number}/{len(runs)} {point.name} seed {seed} {policy}:"
+            f" work {made.result['work_goodput']:.2%}, {made.result['cpu_s']:.0f} s",
+            err=True,
+        )
+    return sum(grid.file(root, *one).exists() for one in runs), len(runs)
+
+
+if __name__ == "__main__":
+    study()

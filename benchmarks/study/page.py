@@ -1,0 +1,107 @@
+"""The page of the study: what was run, and each policy against `rackwright`, point by point."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.study.differences import FIGURES, Difference, paired
+from benchmarks.study.grid import LOADS, REPAIR_H, UNAVAILABLE, Grid, Point
+from rackwright.simulator.policies import POLICIES
+
+BASE = "rackwright"
+Results = dict[int, Mapping[str, Any]]
+
+
+def read(grid: Grid, root: Path, point: Point, policy: str) -> Results:
+    """The results that are there, by seed."""
+    found: Results = {}
+    for seed in grid.seeds:
+        path = grid.file(root, point, seed, policy)
+        if path.exists():
+            result = json.loads(path.read_text(encoding="utf-8"))
+            counted = result["seconds"] - result["warm_s"]
+            found[seed] = {**result, "counted_s": counted}
+    return found
+
+
+def page(grid: Grid, root: Path) -> str:
+    """All of it, as Markdown."""
+    return "\n".join(_lines(grid, root)) + "\n"
+
+
+def _lines(grid: Grid, root: Path) -> Iterator[str]:
+    cell = grid.cell
+    planned = len(LOADS) * len(UNAVAILABLE) * len(REPAIR_H)
+    runs = sum(grid.file(root, *one).exists() for one in grid.runs())
+    yield "# Policies compared"
+    yield ""
+    yield (
+        "Written by `make study`; every run's result is kept, and the command goes on where it was"
+        " stopped. The whole study has 140 racks, 16 days of which 12 are counted, loads 0.7, 0.8"
+        " and 0.9, 0.5 to 5 % of nodes down, repairs of 4, 24 and 72 h, 10 seeds and 8 policies"
+        f" ({planned * 10 * 8:,} runs)."
+    )
+    yield ""
+    yield (
+        f"**This page shows {runs} runs**: {cell.racks} racks of {cell.nodes} nodes,"
+        f" {cell.days:g} days of which {cell.days - cell.warm_days:g} are counted,"
+        f" {len(grid.points())} of {planned} settings."
+    )
+    yield ""
+    yield (
+        "Kalos-like large jobs are 70 % of the work and ITP-like small ones 30 %. For one seed"
+        " every policy sees the same arrivals and the same faults, and the work offered is exactly"
+        " the load. Differences are the policy minus `rackwright`, paired by seed, with 95 % intervals;"
+        " those in bold leave out zero. What is modelled is in [simulation.md](../simulation.md)."
+    )
+    for point in grid.points():
+        yield from _point(grid, root, point)
+    yield ""
+    yield "Policies:"
+    yield ""
+    yield from (f"- `{name}`: {POLICIES[name].text}" for name in grid.policies)
+
+
+def _point(grid: Grid, root: Path, point: Point) -> Iterator[str]:
+    base = read(grid, root, point, BASE)
+    if not base:
+        return
+    yield ""
+    yield (
+        f"## Load {point.load:g}, {100 * point.unavailable:g} % of nodes down, repairs of"
+        f" {point.repair_h:g} h"
+    )
+    yield ""
+    yield "| | pairs | " + " | ".join(FIGURES) + " |"
+    yield "|---" * (len(FIGURES) + 2) + "|"
+    yield f"| `{BASE}` itself | {len(base)} | " + " | ".join(_level(base)) + " |"
+    for policy in grid.policies:
+        results = read(grid, root, point, policy)
+        seeds = sorted(set(results) & set(base))
+        if policy != BASE and seeds:
+            cells = [_cell(results, base, seeds, name) for name in FIGURES]
+            yield f"| `{policy}` | {len(seeds)} | " + " | ".join(cells) + " |"
+
+
+def _level(base: Results) -> Iterator[str]:
+    for figure, form, scale in FIGURES.values():
+        values = [value for one in base.values() if (value := figure(one)) is not None]
+        mean = scale * sum(values) / len(values) if values else None
+        yield "-" if mean is None else format(mean, form.removeprefix("+"))
+
+
+def _cell(results: Results, base: Results, seeds: list[int], name: str) -> str:
+    figure, form, scale = FIGURES[name]
+    pairs = [(figure(results[seed]), figure(base[seed])) for seed in seeds]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return "-"
+    return _told(paired([scale * a for a, _ in known], [scale * b for _, b in known]), form)
+
+
+def _told(found: Difference, form: str) -> str:
+    if found.half is None:
+        return f"{found.mean:{form}} (one pair)"
+    text = f"{found.mean:{form}} ± {found.half:{form.removeprefix('+')}}"
+    return f"**{text}**" if found.clear else text

@@ -1,0 +1,60 @@
+"""The study: pairs and their intervals, and that it goes on where it was stopped."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.study.__main__ import run_missing, study
+from benchmarks.study.differences import paired
+from benchmarks.study.grid import Cell, Grid
+from benchmarks.study.page import page
+
+SMALL = Grid(
+    cell=Cell(racks=18, days=0.05, warm_days=0.01),
+    loads=(0.5,),
+    unavailable=(0.01,),
+    repair_h=(24.0,),
+    seeds=(1, 2),
+    policies=("rackwright", "scatter"),
+)
+
+
+def test_pairs() -> None:
+    """t of two degrees of freedom is 4.303; the standard deviation of 1, 2, 3 is 1."""
+    found = paired([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    assert found.mean == 2.0
+    assert found.half == pytest.approx(4.303 / 3**0.5)
+    assert not found.clear
+    assert paired([5.0, 5.1, 5.0], [1.0, 1.0, 1.0]).clear
+    alone = paired([1.0], [3.0])
+    assert (alone.mean, alone.half, alone.clear) == (-2.0, None, False)
+    with pytest.raises(ValueError, match="no pairs"):
+        paired([], [])
+    with pytest.raises(ValueError, match="argument"):
+        paired([1.0], [])
+
+
+def test_the_whole_grid_is_what_was_asked_for() -> None:
+    grid = Grid()
+    assert len(grid.points()) == 45
+    assert len(list(grid.runs())) == 45 * 10 * 8
+
+
+def test_it_goes_on_where_it_was_stopped_and_says_what_was_run(tmp_path: Path) -> None:
+    first = next(iter(SMALL.runs()))
+    assert run_missing(SMALL, tmp_path, end=0.0) == (0, 4)
+    assert run_missing(SMALL, tmp_path, end=None) == (4, 4)
+    kept = SMALL.file(tmp_path, *first)
+    before = kept.stat().st_mtime_ns
+    assert run_missing(SMALL, tmp_path, end=None) == (4, 4)
+    assert kept.stat().st_mtime_ns == before
+    text = page(SMALL, tmp_path)
+    assert "**This page shows 4 runs**: 18 racks" in text
+    assert "| `scatter` | 2 | " in text
+
+
+def test_an_unknown_policy() -> None:
+    result = CliRunner().invoke(study, ["--policies", "best"])
+    assert result.exit_code == 2
+    assert "unknown: best" in result.output
