@@ -3,45 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from rackwright.bus.ports import Bus
 from rackwright.core.audit import Audit
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
-from rackwright.wire.codec import decode_commit
 from rackwright.wire.ids import CellName
-from rackwright.wire.subjects import parse_entry
+from rackwright.wire.ledgered import read_commit
 
 SMALL_CELL = 8  # racks; up to here every commit is followed by a scan of the cell
 SCAN_EVERY = 64
 
 
-async def audit_ledger(
-    bus: Bus, told: Callable[[int, int], None] = lambda done, all_: None
-) -> tuple[Audit, Fleet]:
+def untold(done: int, all_: int) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(slots=True)
+class LedgerAudit:
+    """An audit that can be taken further as the ledger grows."""
+
+    audit: Audit = field(default_factory=Audit)
+    fleet: Fleet = field(default_factory=Fleet)
+
+    async def catch_up(self, bus: Bus, told: Callable[[int, int], None] = untold) -> None:
+        """Fold up to the present end and check every property of what came.
+
+        Raises LedgerTrimmed when what would come next is not there any more, Unreadable,
+        InvalidSubject, BusAway.
+        """
+        ends = await bus.ledger.ends()
+        if ends.first > self.fleet.seq + 1:
+            raise LedgerTrimmed(ends.first)
+        if ends.last <= self.fleet.seq:
+            return
+        cell = CellName(bus.cell)
+        async with bus.ledger.follow(self.fleet.seq + 1) as feed:
+            while self.fleet.seq < ends.last:
+                for stored in await feed.batch():
+                    commit = read_commit(cell, stored.subject, stored.data)
+                    folding = fold(self.fleet, stored.seq, stored.at, commit)
+                    self.audit.every = 1 if len(self.fleet.racks) <= SMALL_CELL else SCAN_EVERY
+                    self.audit.take(self.fleet, commit, folding)
+                    self.fleet = folding.fleet
+                told(self.fleet.seq, ends.last)
+        self.audit.scan(self.fleet)
+
+
+async def audit_ledger(bus: Bus, told: Callable[[int, int], None] = untold) -> tuple[Audit, Fleet]:
     """Fold the whole ledger and check every property. Calls `told(done, all)` now and then.
 
     Raises LedgerTrimmed when the beginning is not there any more, Unreadable, BusAway.
     """
-    ends = await bus.ledger.ends()
-    if ends.first != 1:
-        raise LedgerTrimmed(ends.first)
-    audit, fleet = Audit(), Fleet()
-    if ends.last == 0:
-        return audit, fleet
-    cell = CellName(bus.cell)
-    async with bus.ledger.follow(1) as feed:
-        while fleet.seq < ends.last:
-            for stored in await feed.batch():
-                type_name = parse_entry(cell, stored.subject)
-                commit = decode_commit(type_name, stored.data)
-                folding = fold(fleet, stored.seq, stored.at, commit)
-                audit.every = 1 if len(fleet.racks) <= SMALL_CELL else SCAN_EVERY
-                audit.take(fleet, commit, folding)
-                fleet = folding.fleet
-            told(fleet.seq, ends.last)
-    audit.scan(fleet)
-    return audit, fleet
+    made = LedgerAudit()
+    await made.catch_up(bus, told)
+    return made.audit, made.fleet
 
 
 class LedgerTrimmed(Exception):

@@ -11,10 +11,11 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding, StoppedAt, fold
 from rackwright.host.archived import read_archive
 from rackwright.host.auditing import LedgerTrimmed
-from rackwright.wire.codec import Unreadable, decode_commit
+from rackwright.wire.codec import Unreadable
 from rackwright.wire.ids import CellName
+from rackwright.wire.ledgered import read_commit
 from rackwright.wire.message import Commit, Entry
-from rackwright.wire.subjects import InvalidSubject, parse_entry
+from rackwright.wire.subjects import InvalidSubject
 
 Progress = Callable[[int, int], None]
 
@@ -43,7 +44,7 @@ def step(fleet: Fleet, stored: Stored) -> Step:
         raise CannotRead(stored.seq, f"{fleet.seq + 1} had to come")
     try:
         cell = CellName(stored.subject.split(".")[1])
-        commit = decode_commit(parse_entry(cell, stored.subject), stored.data)
+        commit = read_commit(cell, stored.subject, stored.data)
         folding = fold(fleet, stored.seq, stored.at, commit)
     except (Unreadable, InvalidSubject, StoppedAt, IndexError) as error:
         raise CannotRead(stored.seq, str(error)) from error

@@ -16,8 +16,10 @@ from rackwright.bus.ports import Stored
 from rackwright.core.fold import StoppedAt, fold
 from rackwright.core.snapshot import dump, load
 from rackwright.host.snapshots import digest
-from rackwright.wire.codec import Unreadable, decode_commit
-from rackwright.wire.subjects import InvalidSubject, parse_entry
+from rackwright.wire.codec import Unreadable
+from rackwright.wire.ids import CellName
+from rackwright.wire.ledgered import read_commit
+from rackwright.wire.subjects import InvalidSubject
 
 SIZE: Final = struct.Struct(">I")
 COMMIT: Final = struct.Struct(">QdI")
@@ -67,9 +69,9 @@ def answer(cell: str, source: BinaryIO) -> str:
     fleet = load(source.read(SIZE.unpack(source.read(SIZE.size))[0]))
     while head := source.read(COMMIT.size):
         seq, at, size = COMMIT.unpack(head)
-        type_name = parse_entry(cell, source.read(size).decode())  # type: ignore[arg-type]
+        subject = source.read(size).decode()
         data = source.read(SIZE.unpack(source.read(SIZE.size))[0])
-        fleet = fold(fleet, seq, at, decode_commit(type_name, data)).fleet
+        fleet = fold(fleet, seq, at, read_commit(CellName(cell), subject, data)).fleet
     return digest(dump(fleet))
 
 

@@ -14,6 +14,7 @@ from rackwright.core.fold import Folding, StoppedAt, fold
 from rackwright.host.errors import ForeignLedger, Misread, Stopped
 from rackwright.wire.codec import Unreadable, decode_commit
 from rackwright.wire.ids import CellName, LedgerId
+from rackwright.wire.ledgered import STRAY, read_commit
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.subjects import InvalidSubject, parse_entry
 
@@ -47,7 +48,10 @@ class Steps:
 
     def decode(self, stored: Stored) -> Commit[Entry]:
         """The commit in a message. Raises Unreadable, InvalidSubject."""
-        return decode_commit(self._type(stored), stored.data)
+        try:
+            return decode_commit(self._type(stored), stored.data)
+        except (Unreadable, InvalidSubject):
+            return read_commit(self._cell, stored.subject, stored.data)
 
     def fold(self, stored: Stored) -> Step:
         """Fold one message. Raises Misread, ForeignLedger, Stopped."""
@@ -86,6 +90,8 @@ class Steps:
 
     def _check_predecessor(self, seq: int, commit: Commit[Entry]) -> None:
         """The first compared commit after a snapshot proves that both are of one history."""
+        if commit.type == STRAY:
+            return
         if commit.ledger != self.fleet.ledger:
             why = f"made for ledger {commit.ledger}, the snapshot is of {self.fleet.ledger}"
         elif commit.prev is None:

@@ -23,9 +23,10 @@ from rackwright.gateway.counts import Counts
 from rackwright.gateway.views import Line
 from rackwright.host.snapshots import BadSnapshot, find, read
 from rackwright.host.steps import Step
-from rackwright.wire.codec import Unreadable, decode_commit
+from rackwright.wire.codec import Unreadable
 from rackwright.wire.ids import CellName
-from rackwright.wire.subjects import InvalidSubject, parse_entry
+from rackwright.wire.ledgered import read_commit
+from rackwright.wire.subjects import InvalidSubject
 
 BATCH = 64  # commits between two looks at everything else
 RETRY_S = 1.0
@@ -175,7 +176,7 @@ class History:
 
     def _take(self, stored: Stored, fleet: Fleet, names: Fleet, old: Chronicle) -> Fleet:
         """One commit of the past; the fleet after it."""
-        commit = decode_commit(parse_entry(self._cell, stored.subject), stored.data)
+        commit = read_commit(self._cell, stored.subject, stored.data)
         if stored.seq != fleet.seq + 1:
             old.believe(stored.seq, stored.at, commit, names)
             return fleet

@@ -12,6 +12,7 @@ from rackwright.bus.ports import Appended, Bus, Ready, Stored
 from rackwright.bus.streams import Kind
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Offer, Refused, StatusSeen, Wished, WishSkipped
+from rackwright.host.auditing import audit_ledger
 from rackwright.host.commits import Author
 from rackwright.host.create import create_ledger
 from rackwright.host.errors import ForeignLedger, TooManyStarts
@@ -122,7 +123,8 @@ async def test_an_unknown_entry_stops_the_fold_and_not_the_process(bus: Bus) -> 
     runner = Runner(Refuser(), WISHES, bus)
     async with running(runner) as task:
         await until(lambda: runner.standing.ready)
-        await bus.ledger.append(f"rackwright.{bus.cell}.ledger.slice.mirrored", b"{}", expected=1)
+        subject = f"rackwright.{bus.cell}.ledger.slice.mirrored"
+        await bus.ledger.append(subject, b'{"entries":[]}', expected=1)
         await until(lambda: runner.standing.stopped_at is not None)
         await wish(bus, "a")
         again = Runner(Refuser(), WISHES, bus)
@@ -135,6 +137,30 @@ async def test_an_unknown_entry_stops_the_fold_and_not_the_process(bus: Bus) -> 
         assert standing.fleet.seq == 1
         assert not standing.serving
     assert (await bus.ledger.ends()).last == 2
+
+
+STRAYS = [
+    ("job.placed", b'{"stream":"rackwright_lab_wish","seq":1}'),
+    ("job.dreamt", b"[1]"),
+    ("deep.er.still", b"{}"),
+    ("job.placed", b""),
+]
+
+
+@pytest.mark.parametrize(("place", "data"), STRAYS)
+async def test_an_answer_that_somebody_had_sent_to_the_ledger_is_void(
+    bus: Bus, place: str, data: bytes
+) -> None:
+    runner = Runner(Refuser(), WISHES, bus)
+    async with running(runner):
+        await until(lambda: runner.standing.ready)
+        await bus.ledger.append(f"rackwright.{bus.cell}.ledger.{place}", data, expected=1)
+        seq = await wish(bus, "a")
+        await until(lambda: answered(runner, seq))
+    assert runner.standing.stopped_at is None
+    assert runner.standing.fleet.voids == 1
+    audit, fleet = await audit_ledger(bus)
+    assert (audit.voids, audit.violations, fleet.seq) == (1, [], 3)
 
 
 async def test_a_refused_offer_comes_back_and_is_offered_again(bus: Bus) -> None:
