@@ -127,8 +127,10 @@ def draw(
     without: frozenset[str] = frozenset(),
     jobs: int | None = None,
     chaos_s: float | None = None,
+    brief: bool = False,
 ) -> Knobs:
-    """The world of a seed. `without` leaves faults out, the others replace what was drawn."""
+    """The world of a seed. `without` leaves faults out, the others replace what was drawn; a
+    `brief` one is small and short, so that a thousand fit into a run of all tests."""
     random = Random(f"knobs {seed}")
     copies = {service: random.choice((1, 1, 1, 2, 2, 3)) for service in SERVICES}
     racks, nodes = random.choice(((1, 6), (2, 4), (2, 5), (2, 6), (3, 5), (4, 3)))
@@ -148,6 +150,10 @@ def draw(
     )
     drawn_jobs, drawn_s = random.choice((2, 4, 6, 10)), random.choice((6.0, 12.0, 20.0))
     crash_odds = random.choice((0.001, 0.005, 0.02))
+    if brief:
+        racks, nodes = random.choice(((1, 4), (1, 5), (2, 3), (2, 4)))
+        copies = {service: random.choice((1, 1, 1, 1, 2)) for service in SERVICES}
+        drawn_jobs, drawn_s = random.choice((1, 2, 3, 4)), random.choice((3.0, 4.0, 6.0))
     rates = {kind: rate for kind, rate in rates.items() if kind not in without}
     return Knobs(
         seed=seed,

@@ -46,6 +46,7 @@ class Nemesis:
         self.users = users
         self.random = Random(0)
         self.lines = 0
+        self.rotten: set[int] = set()
         self.acts: dict[str, Callable[[], None]] = {
             "process killed": lambda: self.member().kill(),
             "process paused": self._pause_process,
@@ -233,13 +234,14 @@ class Nemesis:
             node.say()
 
     def _corrupt(self) -> None:
-        """A bit of the newest snapshot rots."""
+        """A bit of the newest snapshot rots; the one before it is whole, as the promise needs."""
         world = self.world
         stream = world.store.stream(Kind.SNAP)
         chunks = [s for s in stream.messages.values() if s.subject.endswith(".0")]
-        if len(chunks) > 1:
+        if len(chunks) > 1 and not any(chunk.seq in self.rotten for chunk in chunks):
             newest = max(chunks, key=lambda s: int(s.subject.split(".")[-2]))
             place = self.random.randrange(len(newest.data))
+            self.rotten.add(newest.seq)
             data = bytearray(newest.data)
             data[place] ^= 1 << self.random.randrange(8)
             stream.messages[newest.seq] = replace(newest, data=bytes(data))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tests.simulation.knobs import draw
+from tests.simulation.knobs import Knobs, draw
 from tests.simulation.story import Outcome, play
 
 MOST_TRIES = 80
@@ -19,6 +19,7 @@ class Case:
     without: frozenset[str] = frozenset()
     jobs: int | None = None
     chaos_s: float | None = None
+    brief: bool = False
 
     def command(self) -> str:
         """What reproduces it, in one line."""
@@ -30,12 +31,23 @@ class Case:
             more.append(f"--jobs {self.jobs}")
         if self.chaos_s is not None:
             more.append(f"--chaos {self.chaos_s:g}")
+        if self.brief:
+            more.append("--brief")
         return " ".join([*words, f'ARGS="{" ".join(["--story", *more])}"'])
 
     def play(self) -> Outcome:
         """Live through it."""
-        knobs = draw(self.seed, without=self.without, jobs=self.jobs, chaos_s=self.chaos_s)
-        return play(knobs)
+        return play(self.knobs())
+
+    def knobs(self) -> Knobs:
+        """Its world."""
+        return draw(
+            self.seed,
+            without=self.without,
+            jobs=self.jobs,
+            chaos_s=self.chaos_s,
+            brief=self.brief,
+        )
 
 
 def kind(violation: str) -> str:
@@ -55,25 +67,20 @@ def shrink(
         tries += 1
         return tries <= MOST_TRIES and kind(fails(smaller)) == wanted
 
-    knobs = draw(case.seed, without=case.without)
+    knobs = case.knobs()
     for fault in sorted(knobs.rates):
-        smaller = Case(
-            seed=case.seed,
-            without=case.without | {fault},
-            jobs=case.jobs,
-            chaos_s=case.chaos_s,
-        )
+        smaller = replace(case, without=case.without | {fault})
         if still(smaller):
             case = smaller
     for chaos_s in (2.0, 4.0, 8.0):
         if chaos_s < (case.chaos_s or knobs.chaos_s):
-            smaller = Case(seed=case.seed, without=case.without, jobs=case.jobs, chaos_s=chaos_s)
+            smaller = replace(case, chaos_s=chaos_s)
             if still(smaller):
                 case = smaller
                 break
     for jobs in (0, 1, 2, 3):
         if jobs < (knobs.jobs if case.jobs is None else case.jobs):
-            smaller = Case(seed=case.seed, without=case.without, jobs=jobs, chaos_s=case.chaos_s)
+            smaller = replace(case, jobs=jobs)
             if still(smaller):
                 return smaller
     return case

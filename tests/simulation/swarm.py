@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,25 +60,25 @@ class Tally:
             self.violations.append({"seed": outcome.seed, "what": outcome.violation})
 
 
-def one(seed: int) -> Outcome:
+def one(seed: int, *, brief: bool) -> Outcome:
     """Play a seed; its story stays behind, as it is long."""
-    outcome = play(draw(seed))
+    outcome = play(draw(seed, brief=brief))
     outcome.story = []
     return outcome
 
 
-def swarm(start: int, seeds: int, processes: int | None = None) -> Iterator[Outcome]:
+def swarm(start: int, seeds: int, *, brief: bool = False) -> Iterator[Outcome]:
     """Play seeds on all cores, in order."""
-    count = processes or os.cpu_count() or 1
-    with multiprocessing.get_context("spawn").Pool(count, maxtasksperchild=400) as pool:
-        yield from pool.imap(one, range(start, start + seeds), chunksize=4)
+    work = partial(one, brief=brief)
+    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=100) as pool:
+        yield from pool.imap(work, range(start, start + seeds), chunksize=4)
 
 
-def run(start: int, seeds: int, out: Path) -> Tally:
+def run(start: int, seeds: int, out: Path, *, brief: bool = False) -> Tally:
     """A whole swarm, with progress on standard error."""
     tally = Tally(seed_start=start)
     began = said = time.monotonic()
-    for outcome in swarm(start, seeds):
+    for outcome in swarm(start, seeds, brief=brief):
         tally.add(outcome)
         now = time.monotonic()
         if now - said >= EVERY_S:
@@ -93,7 +93,7 @@ def run(start: int, seeds: int, out: Path) -> Tally:
     tally.wall_s = round(time.monotonic() - began, 1)
     tally.refusals_per_commit = round(tally.refused / max(1, tally.commits), 4)
     for found in tally.violations[:SHRUNK]:
-        case = shrink(Case(seed=found["seed"]), found["what"])
+        case = shrink(Case(seed=found["seed"], brief=brief), found["what"])
         found["reproduce"] = case.command()
         print(f"seed {found['seed']}: {found['what']}\n  {case.command()}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +110,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("build/swarm.json"))
+    parser.add_argument("--brief", action="store_true", help="small worlds, as in the tests")
     parser.add_argument("--story", action="store_true", help="tell one seed's story")
     parser.add_argument("--without", default="", help="faults left out, with commas")
     parser.add_argument("--jobs", type=int)
@@ -122,7 +123,7 @@ def main() -> int:
         print("\n".join(outcome.story))
         print(f"seed {asked.start}: {outcome.violation or 'nothing broke'}\n{outcome.digest}")
         return 1 if outcome.violation else 0
-    tally = run(asked.start, asked.seeds, asked.out)
+    tally = run(asked.start, asked.seeds, asked.out, brief=asked.brief)
     print(
         f"{tally.seeds} seeds, {tally.steps} steps, {tally.entries} entries,"
         f" {sum(tally.faults.values())} faults, {len(tally.violations)} violations,"

@@ -232,10 +232,11 @@ def find_restored(state: State, fleet: Fleet, event: Event) -> None:
     for name in state.troubled:
         rack = fleet.rack(name)
         heard = not rack.isolated or (listens and heard_again(state, rack))
-        fit = rack.fitness is RackFitness.GOOD
-        trusted = fit or rack_may_return(rack, fleet.policy, event.now)
-        if heard and trusted:
+        if heard and (rack.isolated or rack_may_return(rack, fleet.policy, event.now)):
+            # Isolation holds recovery up, so it ends with the silence, whatever else the rack's
+            # nodes need: they are out one by one, and the rack is judged anew by who lately failed.
             state.restores[name] = "heard" if rack.isolated else "quiet"
+            state.racks[name] = None
 
 
 def restored(state: State, fleet: Fleet, name: RackId, event: Event) -> RackRestored | None:
