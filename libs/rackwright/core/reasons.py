@@ -214,6 +214,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "victims": ("too many jobs would have to move",),
     "not-smaller": ("it is as large as the job that waits, at equal priority",),
     "share": ("too large a share of the cell would have to move",),
+    "repairing": ("{by} is at it, it will be done in {in_s} s",),
     "maintenance": (
         "maintenance of its nodes begins in {begin_s} s, and there was no better place",
         "its nodes go into maintenance",

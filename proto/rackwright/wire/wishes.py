@@ -97,6 +97,15 @@ class Repaired(Wish):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repairing(Wish):
+    """Somebody is at it, and it will be done in `in_s` seconds."""
+
+    TYPE: ClassVar[str] = "wish.repairing"
+    node: NodeRef
+    in_s: Annotated[float, Gt(0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleMaintenance(Wish):
     """Racks or nodes that will be out from `begin` to `end` (seconds since the epoch)."""
 
@@ -192,6 +201,7 @@ ANY_WISH = (
     Drain,
     Uncordon,
     Repaired,
+    Repairing,
     ScheduleMaintenance,
     Pause,
     Unpause,
@@ -204,7 +214,7 @@ ANY_WISH = (
     SetPolicy,
 )
 JOB_WISHES = (Submit, Cancel, Resume, Swap)
-NODE_WISHES = (Cordon, Drain, Uncordon, Repaired)
+NODE_WISHES = (Cordon, Drain, Uncordon, Repaired, Repairing)
 CELL_WISHES = (
     ScheduleMaintenance,
     Pause,

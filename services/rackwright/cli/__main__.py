@@ -47,6 +47,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "drain": Entry("nodes:drain", "No new work on a node, and what runs leaves it."),
         "uncordon": Entry("nodes:uncordon", "Take work again on a node."),
         "repaired": Entry("nodes:repaired", "Say that a node was repaired."),
+        "repairing": Entry("nodes:repairing", "Say when a node will be repaired."),
         "hold": Entry("racks:hold", "Give a rack's free nodes to nobody for a while."),
         "release": Entry("racks:release", "End a hold."),
         "maintain": Entry("racks:maintain", "Plan the absence of racks; work leaves in time."),

@@ -4,12 +4,13 @@ import click
 
 from rackwright.cli.asking import Answer
 from rackwright.cli.draw_node import draw_node
+from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, explained, json_option, reaching
-from rackwright.cli.show import show, wish
+from rackwright.cli.show import ago, show, wish
 from rackwright.gateway.views import NodeAnswer
 from rackwright.wire.ids import NodeId, check_name
 from rackwright.wire.nodes import RepairAction
-from rackwright.wire.wishes import Cordon, Drain, Repaired, Uncordon, Wish
+from rackwright.wire.wishes import Cordon, Drain, Repaired, Repairing, Uncordon, Wish
 
 
 def _checked(name: str) -> NodeId:
@@ -107,3 +108,20 @@ def _order(where: Where, wished: Wish, done: str, as_json: bool) -> None:
         return f"{getattr(answer.entry, 'node', 'the node')} {done}"
 
     wish(where, wished, said, as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="NODE")
+@click.option("--in", "in_s", callback=duration, required=True, help="How long it will take.")
+@json_option
+@reaching
+def repairing(where: Where, name: str, in_s: float, as_json: bool) -> None:
+    """Say when NODE will be repaired: jobs that could use it are told, or wait for it.
+
+    \b
+    Example:
+      rackwright repairing r01-n03 --in 4h
+    """
+    node = _checked(name)
+    said = f"{node} is expected back in {ago(in_s)}"
+    wish(where, Repairing(node=node, in_s=in_s), lambda _: said, as_json=as_json)

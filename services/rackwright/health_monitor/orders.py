@@ -9,14 +9,15 @@ from rackwright.core.racks import Node
 from rackwright.health_monitor.returns import recovered
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import WishRefused
-from rackwright.wire.entries.node import NodeCordoned, NodeUncordoned
+from rackwright.wire.entries.node import NodeCordoned, NodeUncordoned, RepairRequested
 from rackwright.wire.ids import NodeId
 from rackwright.wire.message import MAX_ENTRIES, Entry
+from rackwright.wire.nodes import RepairAction
 from rackwright.wire.reasons import Reason
-from rackwright.wire.wishes import NODE_WISHES, Cordon, Drain, Repaired, Uncordon
+from rackwright.wire.wishes import NODE_WISHES, Cordon, Drain, Repaired, Repairing, Uncordon
 
 SERVICE = "health-monitor"
-NodeWish = Cordon | Drain | Uncordon | Repaired
+NodeWish = Cordon | Drain | Uncordon | Repaired | Repairing
 
 
 def hear(state: State, fleet: Fleet, event: Wished) -> None:
@@ -94,6 +95,8 @@ def answer(fleet: Fleet, wished: Wished, event: Event) -> Entry:
             made = NodeUncordoned(node=wish.node, by=owner, wish=wished.seq, cause=wished.id)
         case Repaired():
             return _repaired(fleet, wished, wish, event)
+        case Repairing():
+            return _repairing(fleet, wished, wish, event)
     why = illegal(fleet, made)
     if why is not None:
         return refused(wished, Reason(code="already", numbers={"why": why}))
@@ -113,6 +116,22 @@ def _repaired(fleet: Fleet, wished: Wished, wish: Repaired, event: Event) -> Ent
         fitness=made.fitness,
         probation_until=made.probation_until,
         reason=Reason(code=made.reason.code, numbers=numbers),
+        wish=wished.seq,
+        cause=wished.id,
+    )
+
+
+def _repairing(fleet: Fleet, wished: Wished, wish: Repairing, event: Event) -> Entry:
+    """The repair that was asked for has a date now."""
+    node = fleet.node(wish.node)
+    if not in_repair(node):
+        return refused(wished, Reason(code="not-in-repair"))
+    return RepairRequested(
+        node=node.name,
+        of=node.last,
+        action=node.repair or RepairAction.INSPECT,
+        eta=event.now + wish.in_s,
+        reason=Reason(code="repairing", numbers={"by": wished.owner, "in_s": wish.in_s}),
         wish=wished.seq,
         cause=wished.id,
     )

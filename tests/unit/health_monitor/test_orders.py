@@ -4,12 +4,17 @@ import pytest
 
 from rackwright.core.machine import Offer, Refused, WishSkipped
 from rackwright.wire.entries.cell import PolicySet, WishRefused
-from rackwright.wire.entries.node import NodeCordoned, NodeRecovered, NodeUncordoned
+from rackwright.wire.entries.node import (
+    NodeCordoned,
+    NodeRecovered,
+    NodeUncordoned,
+    RepairRequested,
+)
 from rackwright.wire.ids import JobId, NodeId, Owner
 from rackwright.wire.nodes import RepairAction
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
-from rackwright.wire.wishes import Cancel, Cordon, Drain, Repaired, Uncordon, Wish
+from rackwright.wire.wishes import Cancel, Cordon, Drain, Repaired, Repairing, Uncordon, Wish
 from tests.support.fleets import cell, node_name
 from tests.support.monitors import Bench, bench
 
@@ -216,3 +221,15 @@ def test_where_operators_are_listed_nobody_else_orders_nodes_about(b: Bench) -> 
     assert said.reason.code == "operators-only"
     b.wish(Cordon(node=NODE), owner="op")
     assert [entry.TYPE for entry in b.settle()] == ["node.cordoned"]
+
+
+def test_a_repair_gets_a_date(b: Bench) -> None:
+    b.wish(Repairing(node=NODE, in_s=60.0))
+    assert b.settle()[-1].TYPE == "wish.refused"
+    b.fault(NODE, xid=79)
+    b.settle()
+    b.wish(Repairing(node=NODE, in_s=3600.0))
+    (said,) = b.settle()
+    assert isinstance(said, RepairRequested)
+    assert (said.action, said.eta) == (RepairAction.REBOOT, b.now + 3600.0)
+    assert b.node(NODE).repair_eta == said.eta
