@@ -67,8 +67,11 @@ def _verdicts(
         name = heappop(state.again)[1]
         state.due.pop(name, None)
         state.reports.dirty.setdefault(name, None)
-    for name in list(state.reports.dirty)[:JUDGED]:
-        cause = state.reports.dirty.pop(name)
+    reports = state.reports
+    names = dict.fromkeys([*reports.offered, *list(reports.dirty)[:JUDGED]])
+    for name in names:
+        before = reports.offered.pop(name, None)
+        cause = reports.dirty.pop(name, before)
         job = fleet.jobs.get(name)
         if job is None:
             continue
@@ -76,6 +79,7 @@ def _verdicts(
         if verdict.again is not None:
             _judge_again(state, name, event.mono + verdict.again)
         if verdict.entries:
+            reports.offered[name] = cause
             yield name, tuple(replace(entry, cause=cause) for entry in verdict.entries)
 
 

@@ -42,12 +42,17 @@ class Said(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Reports:
-    """`dirty` are the jobs of which something new is known, by the message that said it."""
+    """`dirty` are the jobs of which something new is known, by the message that said it.
+
+    `offered` are those whose verdict no entry has taken yet: a copy that leaves it to its betters
+    has to say it on every turn until somebody has.
+    """
 
     nodes: dict[NodeId, tuple[WorkerStatus, ...]] = field(default_factory=dict)
     workers: dict[WorkerId, Said] = field(default_factory=dict)
     tallies: dict[JobId, Tally] = field(default_factory=dict)
     dirty: dict[JobId, MessageId | None] = field(default_factory=dict)
+    offered: dict[JobId, MessageId | None] = field(default_factory=dict)
 
     def see(self, fleet: Fleet, event: StatusSeen) -> None:
         """The last value of one node."""
@@ -72,6 +77,7 @@ class Reports:
         """The job has ended."""
         self.tallies.pop(name, None)
         self.dirty.pop(name, None)
+        self.offered.pop(name, None)
 
     def know(self, job: Job) -> None:
         """A job has nodes: count what was said of its workers before it was known."""
