@@ -10,13 +10,15 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import fold, placed, placement, swaps, workers
+from benchmarks import fold, placed, placement, simulated, swaps, workers
 from benchmarks.measuring import Measure, Row, Scale, fsync_now, load, machine
 
 TARGETS = {
     "placement_decision_p99_us at 140": "< 1000",
     "placement_decision_p99_us at 14000": "< 5000",
     "fold_entries_per_s": "> 50000",
+    "simulated_year_s at 140": "< 120",
+    "simulated_100000_jobs_s at 1400": "< 600",
     "placed_jobs_per_s": "> 500",
     "fault_to_swap_p50_ms": "< 10",
     "fault_to_swap_p99_ms": "< 30",
@@ -26,6 +28,7 @@ TARGETS = {
 MEASURES: tuple[tuple[str, Measure], ...] = (
     ("placement", placement.measure),
     ("fold", fold.measure),
+    ("simulated", simulated.measure),
     ("placed", placed.measure),
     ("swaps", swaps.measure),
     ("workers", workers.measure),

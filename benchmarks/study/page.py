@@ -52,8 +52,9 @@ def _lines(grid: Grid, root: Path) -> Iterator[str]:
     yield (
         "Kalos-like large jobs are 70 % of the work and ITP-like small ones 30 %. For one seed"
         " every policy sees the same arrivals and the same faults, and the work offered is exactly"
-        " the load. Differences are the policy minus `rackwright`, paired by seed, with 95 % intervals;"
-        " those in bold leave out zero. What is modelled is in [simulation.md](../simulation.md)."
+        " the load. Differences are the policy minus `rackwright`, paired by seed, with 95 %"
+        " intervals; those in bold leave out zero. What is modelled is in"
+        " [simulation.md](../simulation.md)."
     )
     for point in grid.points():
         yield from _point(grid, root, point)
