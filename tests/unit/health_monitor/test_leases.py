@@ -10,13 +10,12 @@ from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
     NodeSuspected,
-    RackDegraded,
     RackIsolated,
     RackRestored,
 )
 from rackwright.wire.ids import Owner, SessionId
 from rackwright.wire.jobs import OnLostLease
-from rackwright.wire.nodes import Fitness, RackFitness
+from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import Echo, EchoLine
@@ -285,20 +284,6 @@ def test_an_isolated_rack_that_is_heard_again_is_restored(b: Bench) -> None:
     said = b.until(LAST_HEARD + 23, beating=every(b))
     rack = b.cell.rack("r0").spec.rack
     assert said == [RackRestored(rack=rack, reason=Reason(code="heard"))]
-
-
-def test_it_is_restored_though_one_of_its_nodes_waits_for_repair_and_the_rack_was_suspect(
-    b: Bench,
-) -> None:
-    """Recovery waits for the end of isolation, the repair for an empty node: one must go first."""
-    rack = b.cell.rack("r0").spec.rack
-    rest = silence(b, *b.cell.rack("r0").spec.nodes)
-    b.until(LAST_HEARD + 20, beating=rest)
-    b.cell.unfit("r0-n00")
-    b.others(RackDegraded(rack=rack, fitness=RackFitness.EVACUATE, reason=Reason(code="test")))
-    b.hear(*b.cell.rack("r0").spec.nodes)
-    b.until(LAST_HEARD + 23, beating=every(b))
-    assert not b.cell.rack("r0").isolated
 
 
 def test_when_their_leases_are_over_the_nodes_of_an_isolated_rack_are_fenced(b: Bench) -> None:
