@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test test-containers fuzz lint types bench trace swarm schemas users constraints clean
+.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ study: .venv ## compare policies in simulation; goes on where it was stopped: ma
 
 swarm: .venv ## play simulated cells with faults: make swarm SEEDS=10000 SEED_START=0
 	.venv/bin/python -m tests.simulation.swarm --seeds $(or $(SEEDS),1000) --start $(or $(SEED_START),0) $(ARGS)
+
+crash: .venv ## kill and pause every process of a live cell: make crash COUNT=200 SEED=1
+	@.venv/bin/python -m tests.integration.crash --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
 schemas: .venv ## write the JSON Schemas of the wire and the tables of the settings anew
 	.venv/bin/python -m rackwright.wire.schema

@@ -1,0 +1,1 @@
+"""Live cells whose processes, server and disk fail while they work; checked after each failure."""
