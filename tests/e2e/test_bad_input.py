@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -103,19 +102,6 @@ async def test_an_older_server_than_needed(old_server: str) -> None:
             status, said = beside(network, *words)
             assert status != 0
             assert "nats-server 2.14.6 found, 2.15 is needed" in said
-
-
-async def test_a_disk_without_room(tmp_path: Path) -> None:
-    tmpfs = {"/var/lib/nats": "size=1m,uid=10001,gid=10001"}
-    config = tmp_path / "nats.conf"
-    config.write_text('jetstream { store_dir: "/var/lib/nats", max_file: 8GB, max_mem: 1GB }\n')
-    config.chmod(0o644)
-    mount = {str(config): {"bind": "/etc/nats.conf", "mode": "ro"}}
-    with server("-c", "/etc/nats.conf", tmpfs=tmpfs, volumes=mount) as (_, network):
-        many = ("--racks", "400x18x4")
-        status, said = beside(network, *CREATE, *many)
-        print(status, said)
-        assert status != 0
 
 
 async def test_a_directory_that_is_read_only(live: Composed) -> None:

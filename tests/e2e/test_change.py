@@ -1,4 +1,4 @@
-"""The cell is scaled, restarted, upgraded, and loses containers of agents, while jobs run."""
+"""The cell is scaled, and upgraded from the previous image, while jobs run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,11 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli.stack import SERVICES
-from rackwright.core.jobs import JobState
-from rackwright.wire.ids import JobId, RackId
-from rackwright.wire.wishes import Cancel
-from tests.e2e.troubles import finished_once, off_network, published, restarted, riding
-from tests.support.composed import AGENTS, NATS, Composed, composed_cell
+from tests.e2e.troubles import finished_once, published, riding
+from tests.support.composed import AGENTS, Composed, composed_cell
 from tests.support.engine import ROOT, build, image
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
-
-
-def agents_of(rack: RackId) -> str:
-    """The agents' container that hosts a rack: racks are dealt out in turn."""
-    return AGENTS[(int(rack.removeprefix("r")) - 1) % len(AGENTS)]
 
 
 async def test_a_service_is_scaled_to_three_and_back(live: Composed) -> None:
@@ -40,49 +32,6 @@ async def test_a_service_is_scaled_to_three_and_back(live: Composed) -> None:
         assert len(site.containers("placer")) == 1
     copies = {line for line in site.logs("placer", 500).splitlines() if "ordinal_taken" in line}
     assert copies == set()
-
-
-async def test_everything_is_restarted_in_turn_under_load(live: Composed) -> None:
-    async with riding(live, "rides-rolling", "rolling") as names:
-        idle = next(one for one in AGENTS if one != agents_of(live.rack_of("rides-rolling")))
-        for service in (*SERVICES, NATS, idle):
-            names += await published(live, f"rolling-{service}", 1)
-            await restarted(live, service)
-            await live.site.ready(NATS, service)
-            names += await published(live, f"rolled-{service}", 1)
-        # What ran on the agents' container that was restarted may have been started again.
-        for name in names:
-            assert (await live.ended(name)).state is JobState.FINISHED
-        names.clear()
-
-
-async def test_a_container_of_agents_dies_and_its_work_goes_on_elsewhere(live: Composed) -> None:
-    """Both racks of one container are lost; the third has room."""
-    await live.start(live.spec("orphan", 4))
-    rack = live.rack_of("orphan")
-    host = agents_of(rack)
-    await live.start(live.spec("other", 4))
-    await live.site.do(host, "kill")
-    await live.until(
-        lambda fleet: fleet.jobs[JobId("orphan")].membership > 1, "the orphan to be moved"
-    )
-    await live.site.do(host, "start")
-    await live.site.ready(host)
-    await live.running("orphan")
-    await live.running("other")
-
-
-async def test_agents_are_cut_off_and_join_again(live: Composed) -> None:
-    """Their workers end with the lease, before anything is started in their place."""
-    await live.start(live.spec("cut", 4))
-    host = agents_of(live.rack_of("cut"))
-    async with off_network(live, host):
-        await live.until(
-            lambda fleet: fleet.jobs[JobId("cut")].membership > 1, "the work to go elsewhere"
-        )
-    await live.site.ready(host)
-    await live.running("cut")
-    await live.wish(Cancel(job=JobId("cut")))
 
 
 def previous_image(folder: Path) -> str:

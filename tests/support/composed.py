@@ -32,7 +32,7 @@ RACKS = "3x6x4"
 AGENTS = ("agents-0", "agents-1")
 SHARED = "/shared"  # where workers in containers find the directory of their notes
 NATS = "nats"
-LEASE = replace(POLICY, fence_after_s=15.0, pinned_share=1.0)
+LEASE = replace(POLICY, fence_after_s=60.0, pinned_share=1.0)  # outlasts each restart
 
 
 @dataclass(slots=True, kw_only=True)
