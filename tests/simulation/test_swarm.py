@@ -1,0 +1,69 @@
+"""A thousand worlds with faults: no harm at any step, rest within a bound, the same every time."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.simulation.knobs import KINDS, RATES, draw
+from tests.simulation.shrink import Case, shrink
+from tests.simulation.story import play
+from tests.simulation.swarm import swarm
+
+SEEDS = 1000
+SAY = "from tests.simulation.swarm import one; print(one(7, brief=True).digest)"
+
+
+@pytest.mark.swarm
+def test_a_thousand_seeds() -> None:
+    broken: list[str] = []
+    faults: Counter[str] = Counter()
+    for outcome in swarm(0, SEEDS, brief=True):
+        faults.update(outcome.faults)
+        if outcome.violation:
+            case = Case(seed=outcome.seed, brief=True)
+            broken.append(f"{outcome.violation}\n  {case.command()}")
+    assert broken == []
+    assert set(RATES) - set(faults) == set(), "every kind of fault came"
+
+
+def test_a_seed_is_the_same_story_in_another_process_with_another_hash_seed() -> None:
+    found = {play(draw(7, brief=True)).digest}
+    for hash_seed in ("1", "2"):
+        made = subprocess.run(
+            [sys.executable, "-c", SAY],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(made.stdout.strip())
+    assert len(found) == 1, found
+
+
+def test_a_failing_seed_is_shrunk_to_what_it_needs() -> None:
+    """By a stand-in for playing: it fails as long as two of its faults are there."""
+    needed = {"node dies", "agent killed"}
+
+    def fails(case: Case) -> str:
+        return "" if needed & case.without else "j1 is lost"
+
+    small = shrink(Case(seed=3), "j7 is lost", fails)
+    assert small.without >= set(draw(3).rates) - needed
+    assert not small.without & needed
+    assert small.jobs == 0
+    assert small.chaos_s == 2.0
+    assert "SEED_START=3" in small.command()
+
+
+def test_leaving_a_fault_out_changes_no_other_knob() -> None:
+    whole = draw(11)
+    less = draw(11, without=frozenset(KINDS) - {"fault"})
+    assert (less.racks, less.nodes, less.jobs, less.copies) == (
+        whole.racks,
+        whole.nodes,
+        whole.jobs,
+        whole.copies,
+    )
