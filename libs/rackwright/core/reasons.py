@@ -159,6 +159,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "swap.part-of-node": ("the job has a part of a node, which has no spare",),
     "swap.too-many": ("{swaps} swaps were asked for already, {allowed} are allowed",),
     # Recovery
+    "requeue": ("the job is stopped and queued again as a whole: {rule}",),
     "process": ("{ranks} ranks start again on their nodes ({codes})",),
     "node": ("{ranks} ranks have lost their nodes ({codes})",),
     "part-of-node": ("a part of a node has no spare",),

@@ -1,5 +1,5 @@
 """Ranks that do not start: after `swap_start_s` with open gates the node has failed the job; so it
-has when a rank that got a new process runs and is not ready `rejoin_s` later.
+has when the other ranks stayed, and one that got a new process is not ready `rejoin_s` later.
 
 The spare-manager, who hears commits only, then takes the next spare.
 """
@@ -52,13 +52,16 @@ def _look(state: State, fleet: Fleet, job: Job, event: Event) -> tuple[list[int]
     known = state.startable.setdefault(job.id, {})
     wounded = {wound.rank for wound in job.wounds}
     late, again = [], event.mono + LOOK_S
+    # Ranks that stayed wait for the new ones. Where none did, nobody waits, and how long the work
+    # takes to be ready is its owner's affair.
+    awaited = any(one <= job.started for part in job.slices for one in part.incarnations)
     for part in job.slices:
         for rank in range(part.first_rank, part.first_rank + part.size):
             if part.incarnations[rank - part.first_rank] <= job.started or rank in wounded:
                 continue
             worker = part.worker(job.id, rank)
             if _is_there(state, worker):
-                if not _rejoins(state, fleet, job, worker, event.mono):
+                if awaited and not _rejoins(state, fleet, job, worker, event.mono):
                     late.append(rank)
             elif _open(state, fleet, part, rank):
                 since = known.setdefault(worker, event.mono)
@@ -68,13 +71,11 @@ def _look(state: State, fleet: Fleet, job: Job, event: Event) -> tuple[list[int]
 
 
 def _rejoins(state: State, fleet: Fleet, job: Job, worker: WorkerId, mono: float) -> bool:
-    """Is this rank ready, or has it time yet? Only of a job that was up before: how long a first
-    start may take is its owner's affair.
-    """
+    """Is this rank ready, or has it time yet?"""
     known = state.startable.setdefault(job.id, {})
     status = state.reports.status_of(worker)
     over = status is None or status.state is not WorkerState.RUNNING
-    if is_up(status) or over or job.first_started_at is None:
+    if is_up(status) or over:
         known.pop(worker, None)
         return True
     return mono - known.setdefault(worker, mono) < fleet.policy.rejoin_s

@@ -333,6 +333,17 @@ def test_a_first_start_may_take_its_time(at: Desk) -> None:
     assert at.live(300) == []
 
 
+def test_a_job_that_starts_whole_again_may_take_its_time(at: Desk) -> None:
+    at.started("a", nodes=2)
+    at.other(JobRequeued(job=at.cell.job("a").id, reason=Reason(code="test")))
+    at.run()
+    assert at.cell.job("a").slices
+    for rank in (0, 1):
+        at.worker("a", rank, EXITED, -9, incarnation=1)
+        at.worker("a", rank, WorkerState.RUNNING, ready=False)
+    assert at.live(300) == []
+
+
 def test_gates_are_waited_for(at: Desk) -> None:
     """The clock of a start runs only while nothing else has to end first."""
     at.started("a", nodes=3)
