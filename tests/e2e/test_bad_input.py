@@ -47,12 +47,6 @@ async def test_a_password_file_that_is_not_there(live: Composed) -> None:
     assert "'/nowhere' does not exist" in said
 
 
-async def test_another_services_user(live: Composed) -> None:
-    [password] = await live.site.passwords("gateway")
-    status, said = placer(live, RACKWRIGHT_USER="gateway", RACKWRIGHT_PASSWORD=password)
-    assert (status, "is not permitted" in said) == (1, True), said
-
-
 @contextmanager
 def server(*words: str, **more: Any) -> Iterator[tuple[DockerContainer, Network]]:
     """A nats-server without users on a network of its own, where it is called nats."""
