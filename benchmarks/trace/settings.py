@@ -8,6 +8,7 @@ leases, silence, starts.
 from rackwright.wire.policy import Policy
 
 SLACK_S = 120.0  # a slow machine ends no job by its limit
+ANY = 1_000_000
 DEFAULTS = Policy()
 
 
@@ -15,6 +16,10 @@ def hastened(speed: float) -> Policy:
     """The default policy at `speed`; times that stay real are those of a small cell."""
     usual = DEFAULTS
     return Policy(
+        # A fifth of the recorded jobs, of any size, is taken for interactive.
+        pinned_share=1.0,
+        interactive_job_gpus=ANY,
+        interactive_owner_gpus=ANY,
         time_limit_batch_s=usual.time_limit_batch_s / speed + SLACK_S,
         time_limit_interactive_s=usual.time_limit_interactive_s / speed + SLACK_S,
         time_limit_pinned_s=usual.time_limit_pinned_s / speed + SLACK_S,

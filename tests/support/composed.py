@@ -26,7 +26,8 @@ from rackwright.wire.subjects import Subjects
 from rackwright.wire.wishes import Cancel, Repaired, Uncordon
 from tests.support.containers import Site, free_port
 from tests.support.engine import image
-from tests.support.live import FALLEN, POLICY, Identity, Live
+from tests.support.live import FALLEN, Identity, Live
+from tests.support.quick import POLICY
 
 RACKS = "3x6x4"
 AGENTS = ("agents-0", "agents-1")

@@ -38,39 +38,13 @@ from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Policy
 from rackwright.wire.wishes import Cancel, Repaired, SetPolicy, Submit, Uncordon, Wish
+from tests.support.quick import LEASE_S, POLICY
 from tests.support.world import WITHIN_S, WORKER, appears, gone, kill_below
 
 E = TypeVar("E", bound=Entry)
 Identity = tuple[int, int]
 """A process for good: its pid and when it started."""
 
-LEASE_S = 10.0  # other work on a slow machine must not cost a lease
-POLICY = Policy(
-    slice_nodes=4,
-    spares_large=2,
-    spares_small=2,
-    heartbeat_s=0.5,
-    suspect_after_s=3.0,
-    fence_after_s=LEASE_S,
-    fresh_s=1.0,
-    kill_s=0.5,
-    symptom_window_s=1.0,
-    exit_verdict_s=0.5,
-    probation_s=0.0,
-    lemon_faults=1000,
-    breaker_min=1000,
-    block_repeat_s=0.2,
-    retry_backoff_s=0.1,
-    recovery_notice_s=0.0,
-    defrag_delay_s=0.3,
-    defrag_notice_s=10.0,
-    defrag_drain_s=0.5,
-    defrag_min_runtime_s=0.0,
-    defrag_cooldown_s=0.0,
-    defrag_max_share=1.0,
-    defrag_per_hour=1000,
-    defrag_max_repeats=1000,
-)
 FALLEN = "79, pid=4711, name=python, GPU has fallen off the bus."
 OWNERS = ("ann", "bob")
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from tests.integration.crash.load import Load
 from tests.integration.crash.processes import supervisors
-from tests.support.live import LEASE_S, Live
+from tests.support.live import Live
+from tests.support.quick import LEASE_S
 
 SERVER = "nats-server"
 SUPERVISOR = "supervisor"

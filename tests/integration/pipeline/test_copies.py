@@ -12,7 +12,8 @@ import pytest_asyncio
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.slice import SliceSwapped
 from tests.integration.pipeline.test_services import all_finish_once, burst
-from tests.support.live import POLICY, Live, Small, live_cell
+from tests.support.live import Live, Small, live_cell
+from tests.support.quick import POLICY
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
 DECIDING = ("placer", "health-monitor", "spare-manager", "defragmenter", "dispatcher")

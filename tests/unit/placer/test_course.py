@@ -387,15 +387,3 @@ def test_exit_verdict_is_a_knob() -> None:
     at.exit_all("a", 1)
     assert ends(at.run()) == [("job.failed", "exit.1")]
     assert JobId("a") in at.fleet.tombstones
-
-
-def test_a_verdict_that_is_held_back_is_said_again_until_somebody_has_taken_it(at: Desk) -> None:
-    """A later copy leaves it to its betters for a while; they may have died meanwhile."""
-    at.submit("train", nodes=4)
-    at.run()
-    at.all_up("train")
-    first = at.offers()
-    assert [entry.TYPE for offer in first for entry in offer.entries] == ["job.started"]
-    assert at.offers() == first
-    at.commit(first)
-    assert at.offers() == []
