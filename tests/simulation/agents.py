@@ -227,15 +227,7 @@ class SimNode:
         return SimWorkers(self, self.habits, self._timing, self._pretence, self._checkpoints)
 
     def _pretence(self, worker: str) -> Pretence:
-        value = self._outside.job_of(worker.partition("/")[0])
-        if value is None:
-            return Pretence(run_s=0.0, interval_s=None)
-        spec = value.spec
-        return Pretence(
-            run_s=spec.pretend_s or 3600.0,
-            interval_s=spec.checkpoint.interval_s,
-            on_notice=spec.checkpoint.on_notice_s is not None,
-        )
+        return Pretence.of(self._outside.job_of(worker.partition("/")[0]))
 
     # The agent
 

@@ -11,7 +11,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Offer
 from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, seal
 from rackwright.wire.ids import CellName, MessageId, check_name
-from rackwright.wire.message import Commit, Entry
+from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.subjects import Subjects
 
 HEADER_ROOM = 1024
@@ -47,6 +47,20 @@ class Author:
     def message_id(self) -> MessageId:
         """A new id, different from every one of this and of any other process."""
         return MessageId(f"{self._prefix}.{next(self._count)}")
+
+    def said(self, body: Body, at: float) -> bytes:
+        """The bytes of a fact or value of this author, with an id of its own."""
+        return encode(
+            Envelope(
+                id=self.message_id(),
+                type=body.TYPE,
+                v=body.VERSION,
+                at=at,
+                source=self.source,
+                cell=self.cell,
+                body=body,
+            )
+        )
 
     def commit(self, fleet: Fleet, offer: Offer, at: float) -> Commit[Entry]:
         """The commit of an offer, chained to the end of the fold; `at` is for people only."""

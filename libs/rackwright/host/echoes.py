@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from rackwright.bus.ports import Bus
 from rackwright.host.commits import Author
-from rackwright.wire.codec import encode
-from rackwright.wire.message import Envelope
 from rackwright.wire.signals import Echo
 from rackwright.wire.subjects import Subjects
 
@@ -37,19 +35,8 @@ class Echoes:
         while True:
             while self._queue:
                 echo = self._queue.popleft()
-                await self._core.publish(self._subjects.echo(echo.rack), self._bytes(echo))
+                await self._core.publish(
+                    self._subjects.echo(echo.rack), self._author.said(echo, self._now())
+                )
             self._filled.clear()
             await self._filled.wait()
-
-    def _bytes(self, echo: Echo) -> bytes:
-        return encode(
-            Envelope(
-                id=self._author.message_id(),
-                type=Echo.TYPE,
-                v=Echo.VERSION,
-                at=self._now(),
-                source=self._author.source,
-                cell=self._author.cell,
-                body=echo,
-            )
-        )

@@ -16,9 +16,9 @@ from rackwright.host.commits import Author
 from rackwright.host.crew import Crew
 from rackwright.host.metrics import Metrics
 from rackwright.host.patience import STEP_S
-from rackwright.wire.codec import Unreadable, decode, encode
+from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import LedgerId
-from rackwright.wire.message import Body, Envelope
+from rackwright.wire.message import Body
 from rackwright.wire.values import JobValue, RackAssignments
 
 WRITERS = 8
@@ -169,7 +169,9 @@ class Projector:
         bucket, name = key
         port = self._buckets[bucket]
         if wanted.value is not None:
-            outcome = await port.put(name, self._encode(wanted.value), revision=there.revision)
+            outcome = await port.put(
+                name, self._author.said(wanted.value, self._now()), revision=there.revision
+            )
         elif there.revision > 0:
             outcome = await port.delete(name, revision=there.revision)
         else:
@@ -191,16 +193,3 @@ class Projector:
             self._known[key] = There(
                 revision=revision, ledger=wanted.ledger, seq=wanted.seq, value=wanted.value
             )
-
-    def _encode(self, value: Body) -> bytes:
-        return encode(
-            Envelope(
-                id=self._author.message_id(),
-                type=value.TYPE,
-                v=value.VERSION,
-                at=self._now(),
-                source=self._author.source,
-                cell=self._author.cell,
-                body=value,
-            )
-        )

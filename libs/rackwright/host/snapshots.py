@@ -9,9 +9,8 @@ from rackwright.bus.ports import Bus
 from rackwright.core.fleet import FOLD_VERSION, Fleet
 from rackwright.core.snapshot import load
 from rackwright.host.commits import Author
-from rackwright.wire.codec import Unreadable, decode, encode
+from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, LedgerId
-from rackwright.wire.message import Envelope
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import SnapshotManifest
 
@@ -106,25 +105,17 @@ async def write(bus: Bus, author: Author, fleet: Fleet, data: bytes, at: float) 
     chunks = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
     for part, chunk in enumerate(chunks):
         await bus.snapshots.write(subjects.snapshot(fleet.ledger, fleet.seq, str(part)), chunk)
-    manifest = Envelope(
-        id=author.message_id(),
-        type=SnapshotManifest.TYPE,
-        v=SnapshotManifest.VERSION,
-        at=at,
-        source=author.source,
-        cell=author.cell,
-        body=SnapshotManifest(
-            ledger=fleet.ledger,
-            seq=fleet.seq,
-            last_id=fleet.last_id,
-            fold_version=fleet.fold_version,
-            sha256=digest(data),
-            chunks=len(chunks),
-            size=len(data),
-        ),
+    manifest = SnapshotManifest(
+        ledger=fleet.ledger,
+        seq=fleet.seq,
+        last_id=fleet.last_id,
+        fold_version=fleet.fold_version,
+        sha256=digest(data),
+        chunks=len(chunks),
+        size=len(data),
     )
     await bus.snapshots.write(
-        subjects.snapshot(fleet.ledger, fleet.seq, MANIFEST), encode(manifest)
+        subjects.snapshot(fleet.ledger, fleet.seq, MANIFEST), author.said(manifest, at)
     )
 
 

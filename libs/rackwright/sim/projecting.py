@@ -16,9 +16,8 @@ from rackwright.host.projector import KINDS, RETRY_S, There, Wanted
 from rackwright.sim.asking import ask
 from rackwright.sim.engine import Engine
 from rackwright.sim.paths import Path
-from rackwright.wire.codec import decode, encode
+from rackwright.wire.codec import decode
 from rackwright.wire.ids import LedgerId
-from rackwright.wire.message import Body, Envelope
 
 BUCKETS = {"assign": Kind.ASSIGN, "jobs": Kind.JOBS}
 DELETED = {OPERATION: "DEL"}
@@ -110,7 +109,7 @@ class SimProjector:
         if there.answers(wanted) or (wanted.value is None and there.revision == 0):
             self._write(key, None)
             return
-        data = b"" if wanted.value is None else self._encode(wanted.value)
+        data = b"" if wanted.value is None else self._author.said(wanted.value, self._engine.now)
 
         def put() -> Appended | Refused:
             kind = BUCKETS[key[0]]
@@ -158,16 +157,3 @@ class SimProjector:
             return There()
         body: Any = decode(KINDS[key[0]], stored.data).body
         return There(revision=stored.seq, ledger=body.ledger, seq=body.seq, value=body)
-
-    def _encode(self, value: Body) -> bytes:
-        return encode(
-            Envelope(
-                id=self._author.message_id(),
-                type=value.TYPE,
-                v=value.VERSION,
-                at=self._engine.now,
-                source=self._author.source,
-                cell=self._author.cell,
-                body=value,
-            )
-        )

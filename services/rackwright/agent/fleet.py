@@ -163,15 +163,7 @@ class AgentProcess:
             log.info("worker.adopted", node=config.node, worker=record.worker_id, pid=record.pid)
 
     def _pretence(self, worker: str) -> Pretence:
-        value = self._jobs.value(worker.partition("/")[0])
-        if value is None:
-            return Pretence(run_s=0.0, interval_s=None)
-        spec = value.spec
-        return Pretence(
-            run_s=spec.pretend_s or 3600.0,
-            interval_s=spec.checkpoint.interval_s,
-            on_notice=spec.checkpoint.on_notice_s is not None,
-        )
+        return Pretence.of(self._jobs.value(worker.partition("/")[0]))
 
     def _follow_log(self, node: NodeAgent, config: NodeConfig) -> None:
         if config.kernel_log is None:

@@ -8,11 +8,13 @@ checkpoint interval it goes on from its last checkpoint, kept here as a shared f
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Self
 
 from rackwright.agent.progress import Progress
 from rackwright.agent.records import WorkerRecord, WorkerSpec, WorkerState
 from rackwright.agent.refusals import HasEnded, NoLease, UnknownWorker
 from rackwright.agent.timing import LIVE, Alarm, Timing
+from rackwright.wire.values import JobValue
 
 NS = 1_000_000_000
 SHORTEST_S = 0.05  # between two checkpoints of a worker
@@ -33,6 +35,18 @@ class Pretence:
     run_s: float
     interval_s: float | None
     on_notice: bool = False
+
+    @classmethod
+    def of(cls, value: JobValue | None) -> Self:
+        """As the job's owner wished; of a job that nobody knows any more, the shortest."""
+        if value is None:
+            return cls(run_s=0.0, interval_s=None)
+        spec = value.spec
+        return cls(
+            run_s=spec.pretend_s or 3600.0,
+            interval_s=spec.checkpoint.interval_s,
+            on_notice=spec.checkpoint.on_notice_s is not None,
+        )
 
 
 class PretendedWorkers:

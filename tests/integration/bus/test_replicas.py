@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
 from rackwright.bus.errors import BusAway, BusRejected
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
+from rackwright.bus.permissions import User
 from rackwright.bus.ports import Appended, Ready, Refused, Stored, Unsettled
 from rackwright.bus.streams import Kind
 
@@ -48,8 +49,11 @@ class HeldPorts:
             held.close()
 
 
-@pytest.fixture
-async def servers(tmp_path: Path) -> AsyncIterator[list[EmbeddedServer]]:
+@asynccontextmanager
+async def three_servers(
+    root: Path, users: Sequence[User] = ()
+) -> AsyncIterator[list[EmbeddedServer]]:
+    """A cluster of three, on ports of its own."""
     ports = free_ports(3)
     routes = [f"nats://127.0.0.1:{port}" for port in ports]
     async with AsyncExitStack() as stack:
@@ -57,9 +61,15 @@ async def servers(tmp_path: Path) -> AsyncIterator[list[EmbeddedServer]]:
         for n, port in enumerate(ports):
             cluster = {"name": "lab", "listen": f"127.0.0.1:{port}", "routes": routes}
             options = EmbeddedOptions(
-                data_dir=tmp_path / str(n), name=f"s{n}", extra={"cluster": cluster}
+                data_dir=root / str(n), name=f"s{n}", users=users, extra={"cluster": cluster}
             )
             servers.append(await stack.enter_async_context(EmbeddedServer(options)))
+        yield servers
+
+
+@pytest.fixture
+async def servers(tmp_path: Path) -> AsyncIterator[list[EmbeddedServer]]:
+    async with three_servers(tmp_path) as servers:
         yield servers
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
+from rackwright.bus.embedded import EmbeddedServer
 from rackwright.bus.errors import BusAway
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.permissions import Permissions, Place, User, agent, operator, user
 from rackwright.bus.ports import Appended, Refused
 from rackwright.bus.streams import declare
-from tests.integration.bus.test_replicas import free_ports
+from tests.integration.bus.test_replicas import three_servers
 
 pytestmark = pytest.mark.integration
 PLACED = "rackwright.lab.ledger.job.placed"
@@ -50,16 +50,8 @@ async def as_client(servers: list[EmbeddedServer], name: str) -> JetStreamBus:
 async def test_no_client_outside_stops_a_replicated_stream(tmp_path: Path) -> None:
     users = [User(name="admin", password="x")]
     users += [User(name=name, password="x", permissions=r) for name, r in CLIENTS.items()]
-    ports = free_ports(3)
-    routes = [f"nats://127.0.0.1:{port}" for port in ports]
     async with AsyncExitStack() as stack:
-        servers = []
-        for n, port in enumerate(ports):
-            cluster = {"name": "lab", "listen": f"127.0.0.1:{port}", "routes": routes}
-            options = EmbeddedOptions(
-                data_dir=tmp_path / str(n), name=f"s{n}", users=users, extra={"cluster": cluster}
-            )
-            servers.append(await stack.enter_async_context(EmbeddedServer(options)))
+        servers = await stack.enter_async_context(three_servers(tmp_path, users))
         admin = await as_client(servers, "admin")
         stack.push_async_callback(admin.close)
         await made(admin)
