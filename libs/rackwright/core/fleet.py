@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
+from rackwright.core.evolve import quick
 from rackwright.core.index import RackIndex
 from rackwright.core.jobs import Job, Slice, Tombstone
 from rackwright.core.racks import Node, Rack
@@ -16,6 +17,7 @@ from rackwright.wire.policy import Automation, Policy
 FOLD_VERSION = 1
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where a node is: its rack's number and its place in the rack's list."""
@@ -51,6 +53,7 @@ class Plan:
     benefit_gpu_h: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """Which wishes one service has answered: all up to `floor`, and those `above` it."""

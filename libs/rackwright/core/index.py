@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from immutables import Map
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer
 from rackwright.core.racks import Rack, RackShape
 
 
@@ -47,11 +47,14 @@ class RackIndex:
         gpus = self.by_free_gpus
         if counts != after.free_gpus:
             gpus = _flip(gpus, counts ^ after.free_gpus, bit)
-        return evolve(self, by_shape=by_shape, by_free_gpus=gpus, room=room, usable=usable)
+        return _MOVED(self, by_shape=by_shape, by_free_gpus=gpus, room=room, usable=usable)
 
     def with_flag(self, flag: int) -> int:
         """The set of racks that have this flag of `Rack.free_gpus`."""
         return self.by_free_gpus[flag] if flag < len(self.by_free_gpus) else 0
+
+
+_MOVED = changer(RackIndex, "by_shape", "by_free_gpus", "room", "usable")
 
 
 def _flip(sets: tuple[int, ...], changed: int, bit: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rackwright.core.evolve import quick
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, Owner, PlanId, WorkerId, worker_id
 from rackwright.wire.jobs import CheckpointPlace, JobClass, JobSpec
@@ -68,6 +69,7 @@ class WoundKind(StrEnum):
     DRAIN = "drain"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wound:
     """One rank that needs recovery; `at` is ledger time, `code` the signal or exit behind it.
@@ -83,6 +85,7 @@ class Wound:
     ended: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
     """The part of a job that sits in one rack. Ranks are `first_rank` + place in `nodes`.
@@ -121,6 +124,7 @@ class Slice:
         return ()
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
     """What is kept of a job that has ended, so that its id is not used again by mistake."""
@@ -146,6 +150,7 @@ class Swapped:
     code: str
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One job that lives. Times are ledger time in seconds. `started` is the membership whose ranks

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer, evolve, quick
 from rackwright.wire.ids import JobId, NodeId, SessionId, WorkerId
 from rackwright.wire.nodes import (
     FITNESS_ORDER,
@@ -78,6 +78,7 @@ class Node:
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenancy:
     """One slice of one job in this rack: the nodes it has (`mask`) and, in part of one, `gpus`.
@@ -94,6 +95,7 @@ class Tenancy:
     lent: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
     """A worker that is to end on `node` (a place) and whose end no entry has recorded yet."""
@@ -215,10 +217,10 @@ def refresh_health(rack: Rack, policy: Policy, now: float) -> Rack:
 
 def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
     """The rack with these changes, and what depends on who sits in it computed anew."""
-    tenancies = changes.get("tenancies", rack.tenancies)
+    rack = evolve(rack, **changes)
     taken = protected = pinned = lent = 0
     parts: dict[int, int] = {}
-    for tenancy in tenancies:
+    for tenancy in rack.tenancies:
         taken |= tenancy.mask
         if tenancy.gpus:
             place = tenancy.mask.bit_length() - 1
@@ -229,16 +231,9 @@ def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
             pinned |= tenancy.mask
         if tenancy.lent:
             lent |= tenancy.mask
-    return _with_use(
-        rack,
-        policy,
-        free=((1 << len(rack.nodes)) - 1) & ~taken,
-        protected=protected,
-        pinned=pinned,
-        lent=lent,
-        partial=tuple(sorted(parts.items())) if parts else (),
-        **changes,
-    )
+    free = ((1 << len(rack.nodes)) - 1) & ~taken
+    partial = tuple(sorted(parts.items())) if parts else ()
+    return _with_use(rack, policy, rack.tenancies, free, protected, pinned, lent, partial)
 
 
 def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
@@ -252,68 +247,78 @@ def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
     return _with_use(
         rack,
         policy,
-        tenancies=(*rack.tenancies, tenancy),
-        free=rack.free & ~mask,
-        protected=rack.protected | mask if tenancy.protected else rack.protected,
-        pinned=rack.pinned | mask if tenancy.pinned else rack.pinned,
-        lent=rack.lent | mask if tenancy.lent else rack.lent,
-        partial=partial,
+        (*rack.tenancies, tenancy),
+        rack.free & ~mask,
+        rack.protected | mask if tenancy.protected else rack.protected,
+        rack.pinned | mask if tenancy.pinned else rack.pinned,
+        rack.lent | mask if tenancy.lent else rack.lent,
+        partial,
     )
 
 
 def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
     """The rack without one slice of a job.
 
-    Its nodes come free as a mask unless another has part of them, as in the middle of an entry that
-    moves several jobs.
+    Its nodes come free as a mask unless another has part of them, as on a node that is used in part
+    and in the middle of an entry that moves several jobs.
     """
-    mask, rest = 0, []
+    mask = others = 0
+    rest = []
     for tenancy in rack.tenancies:
-        if tenancy.job == job and tenancy.slice == index:
+        if tenancy.slice == index and tenancy.job == job:
             mask |= tenancy.mask
         else:
+            others |= tenancy.mask
             rest.append(tenancy)
-    if any(tenancy.mask & mask for tenancy in rest) or rack.partial:
+    if mask & others:
         return refresh_use(rack, policy, tenancies=tuple(rest))
+    partial = rack.partial
+    if partial:
+        partial = tuple(part for part in partial if not mask >> part[0] & 1)
     return _with_use(
         rack,
         policy,
-        tenancies=tuple(rest),
-        free=rack.free | mask,
-        protected=rack.protected & ~mask,
-        pinned=rack.pinned & ~mask,
-        lent=rack.lent & ~mask,
-        partial=rack.partial,
+        tuple(rest),
+        rack.free | mask,
+        rack.protected & ~mask,
+        rack.pinned & ~mask,
+        rack.lent & ~mask,
+        partial,
     )
+
+
+_USE = changer(
+    Rack, "tenancies", "free", "protected", "pinned", "lent", "partial", "shape", "free_gpus"
+)
 
 
 def _with_use(
     rack: Rack,
     policy: Policy,
-    *,
+    tenancies: tuple[Tenancy, ...],
     free: int,
     protected: int,
     pinned: int,
     lent: int,
     partial: tuple[tuple[int, int], ...],
-    **changes: Any,
 ) -> Rack:
     """One copy of the rack for all of it, with the shape and the flags that follow."""
-    takes = changes.get("takes", rack.takes)
-    odd = changes.get("takes_one", rack.takes_one) & ~takes
+    takes = rack.takes
+    odd = rack.takes_one & ~takes
     shape = RackShape(
         (free & takes).bit_count(),
-        (free & changes.get("takes_full", rack.takes_full)).bit_count(),
+        (free & rack.takes_full).bit_count(),
         spare_target(policy, protected.bit_count()),
-        not changes.get("tenancies", rack.tenancies),
+        not tenancies,
         len(rack.nodes),
-        min(2, len(changes.get("demerits", rack.demerits))),
+        min(2, len(rack.demerits)),
         pinned.bit_count(),
         takes != 0,
-        changes.get("kind", rack.kind),
+        rack.kind,
     )
-    return evolve(
+    return _USE(
         rack,
+        tenancies=tenancies,
         free=free,
         protected=protected,
         pinned=pinned,
@@ -321,7 +326,6 @@ def _with_use(
         partial=partial,
         shape=shape,
         free_gpus=_free_gpu_flags(rack, partial, takes, lent, odd, free) if partial or odd else 0,
-        **changes,
     )
 
 

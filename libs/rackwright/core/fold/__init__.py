@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer, quick
 from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
 from rackwright.core.fold import cell, jobs, nodes, slices
 from rackwright.core.legality import answering, illegal
@@ -76,6 +76,10 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
 }
 
 
+_NEXT = changer(Fleet, "touched_racks", "touched_jobs", "seq", "last_id")
+_OWN = changer(Fleet, "touched_racks", "touched_jobs")
+
+
 class StoppedAt(Exception):
     """The fold cannot go past this sequence: stay alive, say so, decide nothing."""
 
@@ -85,6 +89,7 @@ class StoppedAt(Exception):
         self.problem = problem
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folding:
     """The fleet after a commit; `void` when the commit had no effect, and why. `late` when the
@@ -130,7 +135,7 @@ def refuses(fleet: Fleet, at: float, commit: Commit[Any]) -> str | None:
 
 def _begun(fleet: Fleet, seq: int, at: float, commit: Commit[Any]) -> tuple[Fleet, bool]:
     """A fleet of its own at the new sequence and time, before any entry; was time held back?"""
-    after = evolve(fleet, touched_racks=set(), touched_jobs=set(), seq=seq, last_id=commit.id)
+    after = _NEXT(fleet, touched_racks=set(), touched_jobs=set(), seq=seq, last_id=commit.id)
     return after, _advance(after, at)
 
 
@@ -189,7 +194,7 @@ def step(fleet: Fleet, entry: Entry) -> None:
 
 def apply(fleet: Fleet, entry: Entry) -> Fleet:
     """What the fleet would be after this entry, for decisions that build on each other."""
-    after = evolve(fleet, touched_racks=set(), touched_jobs=set())
+    after = _OWN(fleet, touched_racks=set(), touched_jobs=set())
     step(after, entry)
     return after
 

@@ -1,6 +1,6 @@
 """How the fleet changes by entries of the noun `job`."""
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer, evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import (
     bury,
@@ -13,7 +13,7 @@ from rackwright.core.fold.seats import (
     vacate,
     with_wounds,
 )
-from rackwright.core.jobs import Job, JobState, Swapped, Tombstone, Wound, WoundKind
+from rackwright.core.jobs import Job, JobState, Slice, Swapped, Tombstone, Wound, WoundKind
 from rackwright.wire.entries.job import (
     JobApproved,
     JobBlocked,
@@ -33,6 +33,22 @@ from rackwright.wire.entries.job import (
     WorkerFailed,
 )
 from rackwright.wire.reasons import Reason
+
+_STATE = changer(Job, "state", "state_at")
+_BLOCKED = changer(Job, "blocked", "blocked_at", "blocked_since")
+_STARTED = changer(Job, "state", "state_at", "started", "started_at", "first_started_at", "slices")
+_PLACED = changer(
+    Job,
+    "state",
+    "state_at",
+    "placed_at",
+    "slices",
+    "membership",
+    "blocked",
+    "blocked_since",
+    "wounds",
+    "reason",
+)
 
 
 def job_queued(fleet: Fleet, entry: JobQueued) -> None:
@@ -78,7 +94,7 @@ def placed(
     fleet: Fleet, job: Job, slices: tuple[object, ...], membership: int, reason: Reason
 ) -> Job:
     """The job with its nodes, its ranks not yet up."""
-    return evolve(
+    return _PLACED(
         job,
         state=JobState.PLACED,
         state_at=fleet.time,
@@ -99,7 +115,7 @@ def job_blocked(fleet: Fleet, entry: JobBlocked) -> None:
     since = job.blocked_since if same and job.blocked_since is not None else fleet.time
     put_job(
         fleet,
-        evolve(job, blocked=entry.reason, blocked_at=fleet.time, blocked_since=since),
+        _BLOCKED(job, blocked=entry.reason, blocked_at=fleet.time, blocked_since=since),
     )
 
 
@@ -112,22 +128,28 @@ def job_started(fleet: Fleet, entry: JobStarted) -> None:
     first = job.first_started_at if job.first_started_at is not None else fleet.time
     put_job(
         fleet,
-        evolve(
+        _STARTED(
             job,
             state=JobState.RUNNING,
             state_at=fleet.time if job.state is not JobState.RUNNING else job.state_at,
             started=entry.membership,
             started_at=fleet.time,
             first_started_at=first,
-            slices=tuple(evolve(part, gates=()) if part.gates else part for part in job.slices),
+            slices=_ungated(job.slices),
         ),
     )
+
+
+def _ungated(slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+    if not any(part.gates for part in slices):
+        return slices
+    return tuple(evolve(part, gates=()) if part.gates else part for part in slices)
 
 
 def job_finishing(fleet: Fleet, entry: JobFinishing) -> None:
     """A first rank ended well."""
     job = fleet.jobs[entry.job]
-    put_job(fleet, evolve(job, state=JobState.FINISHING, state_at=fleet.time))
+    put_job(fleet, _STATE(job, state=JobState.FINISHING, state_at=fleet.time))
 
 
 def job_finished(fleet: Fleet, entry: JobFinished) -> None:
