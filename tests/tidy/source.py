@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TREES = ("proto", "libs", "services")
-MADE = {"build", "dist", "node_modules", "__pycache__"}
+MADE = {".git", "build", "dist", "node_modules", "__pycache__"}
 
 
 def files(*tops: str) -> Iterator[Path]:

@@ -41,7 +41,7 @@ def _copier(kind: type) -> Callable[[Any], Any]:
     return _COPIES[kind]
 
 
-def evolve(record: T, **changes: Any) -> T:
+def evolve(record: T, /, **changes: Any) -> T:
     """Copy a slotted dataclass with some fields changed; no check, no __init__.
 
     A tenth of the time of `dataclasses.replace`. Raises AttributeError for a field that is none.
@@ -67,7 +67,7 @@ def changer(kind: type[T], *names: str) -> Callable[..., T]:
         for name in _slots(kind)
     ]
     scope = {"_new": object.__new__, "_draft": _draft(kind), "_kind": kind}
-    takes = f"_record, *, {', '.join(names)}"
+    takes = f"_record, /, *, {', '.join(names)}"
     end = "_made.__class__ = _kind; return _made"
     return _written(takes, "_made = _new(_draft)", body, end, **scope)
 
@@ -86,12 +86,12 @@ def quick(kind: type[T]) -> type[T]:
         takes.append(one.name if one.default is MISSING else f"{one.name}=_{one.name}_")
     body = [f"_made.{name} = {name}" for name in _slots(kind)]
     init = _written(
-        f"_made, *, {', '.join(takes)}",
+        f"_made, /, *, {', '.join(takes)}",
         "_put(_made, '__class__', _draft)",
         body,
         "_made.__class__ = _kind",
         **scope,
     )
     init.__name__, init.__qualname__ = "__init__", f"{kind.__qualname__}.__init__"
-    kind.__init__ = init  # type: ignore[misc]
+    kind.__init__ = init  # type: ignore[method-assign]
     return kind

@@ -38,10 +38,12 @@ class RackIndex:
             if old is not None:
                 rest = by_shape[old] & ~bit
                 by_shape = by_shape.set(old, rest) if rest else by_shape.delete(old)
-                room -= max(0, old.usable - old.target)
+                if old.usable > old.target:
+                    room -= old.usable - old.target
                 usable -= old.usable
             by_shape = by_shape.set(new, by_shape.get(new, 0) | bit)
-            room += max(0, new.usable - new.target)
+            if new.usable > new.target:
+                room += new.usable - new.target
             usable += new.usable
         counts = before.free_gpus if before is not None else 0
         gpus = self.by_free_gpus

@@ -39,9 +39,8 @@ def put_job(fleet: Fleet, job: Job) -> None:
     before = fleet.jobs.get(name)
     fleet.jobs = fleet.jobs.set(name, job)
     fleet.touched_jobs.add(name)
-    queued = job.state is JobState.QUEUED
-    if queued != (before is not None and before.state is JobState.QUEUED):
-        fleet.queued = fleet.queued.set(name, fleet.seq) if queued else fleet.queued.delete(name)
+    if before is None or job.state is not before.state:
+        _wait(fleet, job, before)
     starting = is_starting(job)
     if starting != (before is not None and is_starting(before)):
         sets = fleet.starting
@@ -55,11 +54,19 @@ def put_job(fleet: Fleet, job: Job) -> None:
         _use(fleet, job, had, job.slices)
 
 
+def _wait(fleet: Fleet, job: Job, before: Job | None) -> None:
+    """Its state has changed: does it wait in the queue now, did it before?"""
+    if job.state is JobState.QUEUED:
+        fleet.queued = fleet.queued.set(job.id, fleet.seq)
+    elif before is not None and before.state is JobState.QUEUED:
+        fleet.queued = fleet.queued.delete(job.id)
+
+
 def _use(fleet: Fleet, job: Job, had: tuple[Slice, ...], has: tuple[Slice, ...]) -> None:
     """What its owner uses from now on."""
-    gpus, lent = gpus_in_use(fleet, has)
-    before, lent_before = gpus_in_use(fleet, had)
-    if (gpus, lent) != (before, lent_before):
+    gpus, lent = gpus_in_use(fleet, has) if has else (0, 0)
+    before, lent_before = gpus_in_use(fleet, had) if had else (0, 0)
+    if gpus != before or lent != lent_before:
         account = (job.spec.queue, job.owner)
         known = fleet.usage.get(account, Usage())
         made = known.with_(gpus - before, lent - lent_before, fleet.time)

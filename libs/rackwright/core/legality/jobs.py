@@ -42,6 +42,9 @@ def edge(fleet: Fleet, name: JobId, type_name: str) -> str | None:
 
 
 def _edge(fleet: Fleet, entry: Any) -> str | None:
+    job = fleet.jobs.get(entry.job)
+    if job is not None and (job.state, entry.TYPE) in TRANSITIONS:
+        return None
     return edge(fleet, entry.job, entry.TYPE)
 
 
