@@ -18,7 +18,7 @@ from rackwright.health_monitor import beats, silence
 from rackwright.health_monitor import machine as monitor
 from rackwright.host import follower, snapshots, steps
 from rackwright.host.commits import Author
-from rackwright.host.projector import There
+from rackwright.host.keybook import There
 from rackwright.placer import course, reports
 from rackwright.sim.projecting import SimProjector
 from rackwright.sim.sending import Sending

@@ -24,7 +24,7 @@ from rackwright.core.snapshot import dump
 from rackwright.host.commits import Sealed
 from rackwright.host.flight import Lost, Settled
 from rackwright.host.heartbeats import share
-from rackwright.host.projector import KINDS
+from rackwright.host.keybook import KINDS
 from rackwright.host.steps import Step
 from rackwright.sim import arrivals
 from rackwright.sim.engine import Engine

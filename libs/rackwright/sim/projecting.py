@@ -1,4 +1,4 @@
-"""Writes values into the buckets by the rules of `host.projector`, on virtual time."""
+"""The hands of a key book on virtual time: every read and write may be lost, late or cut off."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from rackwright.bus.ports import Appended, Refused
 from rackwright.bus.streams import Kind
 from rackwright.core.machine import Project
 from rackwright.host.commits import Author
-from rackwright.host.patience import STEP_S
-from rackwright.host.projector import KINDS, RETRY_S, There, Wanted
+from rackwright.host.keybook import KINDS, RETRY_S, Key, KeyBook, There, Wanted
 from rackwright.sim.asking import ask
 from rackwright.sim.engine import Engine
 from rackwright.sim.paths import Path
@@ -21,7 +20,6 @@ from rackwright.wire.ids import LedgerId
 
 BUCKETS = {"assign": Kind.ASSIGN, "jobs": Kind.JOBS}
 DELETED = {OPERATION: "DEL"}
-Key = tuple[str, str]
 
 
 class SimProjector:
@@ -40,16 +38,13 @@ class SimProjector:
         self._path = path
         self._author = author
         self._point = point
-        self._wanted: dict[Key, Wanted] = {}
-        self._busy: set[Key] = set()
-        self._known: dict[Key, There] = {}
-        self._betters_silent = False
+        self._book = KeyBook(author.ordinal)
         self._closed = False
 
     @property
     def idle(self) -> bool:
         """Is everything written?"""
-        return not self._busy
+        return self._book.idle
 
     def close(self) -> None:
         """The process is gone."""
@@ -57,34 +52,25 @@ class SimProjector:
 
     def project(self, effect: Project, ledger: LedgerId, seq: int) -> None:
         """Write this soon; of several wishes for a key only the newest."""
-        key = (effect.bucket, effect.key)
-        made_at: int = getattr(effect.value, "seq", seq)
-        self._wanted[key] = Wanted(value=effect.value, ledger=ledger, seq=made_at)
-        self._begin(key)
+        for key in self._book.want(effect, ledger, seq):
+            self._begin(key)
 
     def look_again(self) -> None:
         """The bus was away and may have lost what it keeps in memory: write what is missing."""
-        known, self._known = self._known, {}
-        for key, there in known.items():
-            if key not in self._wanted:
-                self._wanted[key] = Wanted(value=there.value, ledger=there.ledger, seq=there.seq)
-                self._begin(key)
+        for key in self._book.look_again():
+            self._begin(key)
 
     def _begin(self, key: Key) -> None:
-        if key not in self._busy:
-            self._busy.add(key)
-            waits = 0.0 if self._betters_silent else self._author.ordinal * STEP_S
-            self._engine.later(waits, self._write, key, None)
+        self._engine.later(self._book.patience_s, self._write, key, None)
 
     def _write(self, key: Key, before: Wanted | None) -> None:
         """Write the newest wish, else the one `before` that is not in yet."""
-        wanted = self._wanted.pop(key, before)
         if self._closed:
             return
+        wanted = self._book.newest(key, before)
         if wanted is None:
-            self._busy.discard(key)
             return
-        there = self._known.get(key)
+        there = self._book.known(key, wanted)
         if there is not None:
             self._compare(key, wanted, there)
             return
@@ -93,20 +79,20 @@ class SimProjector:
             if found is None:
                 self._retry(key, wanted)
                 return
-            if found.answers(wanted):
-                self._betters_silent = False
+            self._book.found(wanted, found)
             self._compare(key, wanted, found)
 
         ask(self._engine, self._path, lambda: self._read(key), read)
 
     def _retry(self, key: Key, wanted: Wanted) -> None:
-        self._known.pop(key, None)
+        self._book.doubt(key)
         self._engine.later(RETRY_S, self._write, key, wanted)
 
     def _compare(self, key: Key, wanted: Wanted, there: There) -> None:
         if self._closed:
             return
-        if there.answers(wanted) or (wanted.value is None and there.revision == 0):
+        if there.settles(wanted):
+            self._book.settled(key)
             self._write(key, None)
             return
         data = b"" if wanted.value is None else self._author.said(wanted.value, self._engine.now)
@@ -128,11 +114,10 @@ class SimProjector:
         def written(outcome: Appended | Refused | None) -> None:
             match outcome:
                 case Appended(seq=revision):
-                    self._betters_silent = True
-                    self._remember(key, wanted, revision)
+                    self._book.wrote(key, wanted, revision)
                     self._write(key, None)
                 case Refused():
-                    self._known.pop(key, None)
+                    self._book.doubt(key)
                     self._write(key, wanted)
                 case None:
                     self._retry(key, wanted)
@@ -141,14 +126,6 @@ class SimProjector:
         if self._closed:
             return
         ask(self._engine, self._path, put, written)
-
-    def _remember(self, key: Key, wanted: Wanted, revision: int) -> None:
-        if wanted.value is None:
-            self._known.pop(key, None)
-        else:
-            self._known[key] = There(
-                revision=revision, ledger=wanted.ledger, seq=wanted.seq, value=wanted.value
-            )
 
     def _read(self, key: Key) -> There:
         kind = BUCKETS[key[0]]
