@@ -143,7 +143,7 @@ def _heal(world: World, users: Users, nemesis: Nemesis) -> None:
         users.wish(ADMIN, Uncordon(node=name))
     for spec in world.racks:
         users.wish(ADMIN, ReleaseRack(rack=spec.rack))
-    for automation in Automation:
+    for automation in tuple(Automation)[:4]:
         users.wish(ADMIN, Unpause(automation=automation))
 
 

@@ -157,7 +157,7 @@ class Users:
 
     def pause(self) -> None:
         """An automation is stopped for a while."""
-        automation = self.random.choice(tuple(Automation))
+        automation = self.random.choice(tuple(Automation)[:4])  # not all of them
         self.wish(ADMIN, Pause(automation=automation, for_s=self.random.uniform(1.0, 8.0)))
         if self.random.random() < 0.5:
             self.world.engine.later(2.0, self.wish, ADMIN, Unpause(automation=automation))

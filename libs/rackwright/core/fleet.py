@@ -87,7 +87,8 @@ class Fleet:
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
-    is `leaving` by job; `usage` what owners have used. `touched_racks` and `touched_jobs` are what
+    is `leaving` by job; `usage` what owners have used. `closed_by` closed the breaker by hand last,
+    at `closed_at`. `touched_racks` and `touched_jobs` are what
     the last commit changed.
     """
 
@@ -120,6 +121,8 @@ class Fleet:
     ends_first: int = 0
     ends_next: int = 0
     culprits: tuple[float, ...] = ()
+    closed_by: str = ""
+    closed_at: float = 0.0
     usage: Map[Account, Usage] = Map()
     verified: tuple[tuple[int, str], ...] = ()
     touched_racks: set[int] = field(default_factory=set)
@@ -147,8 +150,12 @@ class Fleet:
 
     def is_paused(self, automation: Automation, now: float) -> bool:
         """Has an operator stopped this automation, and is its end not yet reached?"""
-        until = self.paused.get(automation)
-        return until is not None and now < until
+        return self.paused_until(automation, now) is not None
+
+    def paused_until(self, automation: Automation, now: float) -> float | None:
+        """Ledger time at which a pause of this automation, or of all, ends; None: it acts."""
+        ends = (self.paused.get(automation, 0.0), self.paused.get(Automation.ALL, 0.0))
+        return max(ends) if max(ends) > now else None
 
     def answered(self, service: str, seq: int) -> bool:
         """Has `service` answered the wish at `seq` of the wish stream?"""

@@ -223,6 +223,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "pinned": ("an operator has pinned it",),
     "not-yours": ("{job} is {owner}'s: only they and operators may",),
     "operators-only": ("only operators may: {operators}",),
+    "read-only": ("the cell is read only for {for_s} s more (rackwright unpause all ends it)",),
+    "breaker-open": (
+        "the breaker is open: {culprits} culprits, it trips at {limit}; failures that are only"
+        " inferred are not acted on for {for_s} s more (rackwright close-breaker: they are real)",
+    ),
+    "breaker-not-open": ("the breaker is not open: {culprits} culprits, it trips at {limit}",),
     "locks-out": ("operators: {owner} is not in the list, and could not change it again",),
     "defrag.awaits-approval": ("the plan waits for an operator: rackwright approve {job}",),
     "interactive": ("interactive work is never moved",),

@@ -70,6 +70,8 @@ class FleetRecord:
     verified: tuple[tuple[int, str], ...]
     voids: int
     usage: tuple[tuple[Account, Usage], ...] = ()
+    closed_by: str = ""
+    closed_at: float = 0.0
 
 
 def record(fleet: Fleet) -> FleetRecord:
@@ -103,6 +105,8 @@ def record(fleet: Fleet) -> FleetRecord:
         verified=fleet.verified,
         voids=fleet.voids,
         usage=tuple(sorted(fleet.usage.items(), key=_account)),
+        closed_by=fleet.closed_by,
+        closed_at=fleet.closed_at,
     )
 
 
@@ -160,6 +164,8 @@ def load(data: bytes) -> Fleet:
         verified=made.verified,
         voids=made.voids,
         usage=Map(made.usage),
+        closed_by=made.closed_by,
+        closed_at=made.closed_at,
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)

@@ -208,6 +208,9 @@ def _of_cell(entry: Entry) -> str:
             return _joined(f"{entry.automation} paused by {entry.by}", [entry.why])
         case cell.AutomationResumed():
             return f"{entry.automation} resumed by {entry.by}"
+        case cell.BreakerClosed():
+            what = f"breaker closed by {entry.by} after {entry.culprits} culprits"
+            return _joined(what, [entry.why])
         case cell.WishRefused():
             what = f"{entry.kind.removeprefix('wish.')} of {entry.subject} by {entry.owner}"
             return f"{what} refused: {sentence(entry.reason)}"

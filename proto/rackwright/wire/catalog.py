@@ -36,6 +36,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
         Party.PLACER: (
             "automation.paused",
             "automation.resumed",
+            "breaker.closed",
             "job.approved",
             "job.blocked",
             "job.cancelled",

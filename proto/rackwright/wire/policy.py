@@ -16,12 +16,13 @@ from rackwright.wire.nodes import MAX_RACK_NODES
 
 
 class Automation(StrEnum):
-    """What an operator may pause."""
+    """What an operator may pause. `all`: the cell is read only, nothing is decided in it."""
 
     PLACEMENT = "placement"
     SWAP = "swap"
     DEFRAG = "defrag"
     HEALTH = "health"
+    ALL = "all"
 
 
 def knob(default: Any, unit: str, why: str) -> Any:

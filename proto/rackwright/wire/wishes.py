@@ -39,10 +39,14 @@ class Submit(Wish):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel(Wish):
-    """End this job, in whatever state; may arrive before its submit."""
+    """End this job, in whatever state; may arrive before its submit.
+
+    `force`: without any grace, also for workers that have theirs already.
+    """
 
     TYPE: ClassVar[str] = "wish.cancel"
     job: JobRef
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,13 @@ class Unpause(Wish):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloseBreaker(Wish):
+    """The faults that opened the breaker are real: act on them."""
+
+    TYPE: ClassVar[str] = "wish.breaker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldRack(Wish):
     """Give this rack's free nodes to nobody until `for_s` seconds have passed."""
 
@@ -205,6 +216,7 @@ ANY_WISH = (
     ScheduleMaintenance,
     Pause,
     Unpause,
+    CloseBreaker,
     HoldRack,
     ReleaseRack,
     Pin,
@@ -219,6 +231,7 @@ CELL_WISHES = (
     ScheduleMaintenance,
     Pause,
     Unpause,
+    CloseBreaker,
     HoldRack,
     ReleaseRack,
     Pin,

@@ -200,7 +200,7 @@ class NodeAgent:
         self._spent = {w: r for w, r in self._spent.items() if w in named}
         known: dict[str, WorkerRecord] = dict(self.workers.records)
         known |= {str(worker): record for worker, record in self._spent.items()}
-        for order in obey.orders(mine, known, self.stops.told):
+        for order in obey.orders(mine, known, self.stops.heard(mine.stop)):
             self._do(order)
 
     def _do(self, order: obey.Order) -> None:

@@ -4,7 +4,7 @@ A worker on notice is ended when it has saved, or when the time is up; the notic
 until then. What was told to end is remembered, so that it is told once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rackwright.agent import membership
@@ -42,7 +42,7 @@ class Stops:
         self._files = files
         self._save = save
         self._timing = timing
-        self._told: set[WorkerId] = set()
+        self._told: dict[WorkerId, StopLine] = {}
         self._notices: dict[WorkerId, _Notice] = {}
 
     @property
@@ -50,16 +50,28 @@ class Stops:
         """Workers that were told to end, with notice or without."""
         return frozenset(self._told)
 
+    def heard(self, lines: Iterable[StopLine]) -> frozenset[WorkerId]:
+        """Workers that were told to end, but for those that are now given less time than then."""
+        shorter = {line.worker for line in lines if self._is_shorter(line)}
+        return frozenset(self._told.keys() - shorter)
+
+    def _is_shorter(self, line: StopLine) -> bool:
+        told = self._told.get(line.worker)
+        return told is not None and (line.notice_s, line.grace_s) < (told.notice_s, told.grace_s)
+
     def stop(self, line: StopLine, job: JobValue | None) -> None:
         """Carry out a stop line. Raises UnknownWorker."""
+        before = self._notices.pop(line.worker, None)
+        if before is not None:
+            before.timer.cancel()
         if line.notice_s <= 0:
             self._workers.stop(line.worker, line.grace_s)
-            self._told.add(line.worker)
+            self._told[line.worker] = line
             return
         timer = self._timing.later(line.notice_s, self._end, line.worker)
         now = self._timing.wall()
         self._notices[line.worker] = _Notice(at=now, grace_s=line.grace_s, timer=timer)
-        self._told.add(line.worker)
+        self._told[line.worker] = line
         if self._files is not None:
             notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
             membership.write_notice(self._files(line.worker).notice, notice)
@@ -82,7 +94,7 @@ class Stops:
         if notice is None:
             return
         notice.timer.cancel()
-        self._told.discard(worker)
+        self._told.pop(worker, None)
         if self._files is not None:
             membership.withdraw_notice(self._files(worker).notice)
 
@@ -91,7 +103,7 @@ class Stops:
         notice = self._notices.pop(worker, None)
         if notice is not None:
             notice.timer.cancel()
-        self._told.discard(worker)
+        self._told.pop(worker, None)
 
     def _end(self, worker: WorkerId) -> None:
         notice = self._notices.pop(worker)

@@ -55,6 +55,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "approve": Entry("jobs:approve", "Let a plan be carried out for a job."),
         "pause": Entry("automations:pause", "Stop an automation for a while."),
         "unpause": Entry("automations:unpause", "Let an automation act again."),
+        "close-breaker": Entry("automations:close_breaker", "Act on the faults that opened it."),
         "policy": Entry("policy:policy", "Show or set the settings of the cell."),
         "inject": Entry("inject:inject", "Let a virtual node fail, to see what happens."),
     },

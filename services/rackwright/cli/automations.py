@@ -2,12 +2,14 @@
 
 import click
 
+from rackwright.cli.asking import Answer
 from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import ago, wish
 from rackwright.wire.policy import Automation
-from rackwright.wire.wishes import Pause, Unpause
+from rackwright.wire.wishes import CloseBreaker, Pause, Unpause
 
+ALL = Automation.ALL.value
 NAMES = click.Choice([automation.value for automation in Automation])
 
 
@@ -22,14 +24,18 @@ NAMES = click.Choice([automation.value for automation in Automation])
 def pause(where: Where, automation: str, for_s: float, why: str, as_json: bool) -> None:
     """Stop an AUTOMATION (placement, swap, defrag, health) for a while; there is always an end.
 
+    `all` makes the cell read only: nothing is decided, no wish but a pause is granted. Workers run
+    on, and what nodes say of themselves is recorded.
+
     \b
-    Example:
+    Examples:
       rackwright pause defrag --for 2h --why "benchmark night"
+      rackwright pause all --for 20m --why "what happens here?"
     """
     wish(
         where,
         Pause(automation=Automation(automation), for_s=for_s, why=why),
-        lambda _: f"{automation} is paused for {ago(for_s)}",
+        lambda _: f"{_named(automation)} paused for {ago(for_s)}",
         as_json=as_json,
     )
 
@@ -48,6 +54,30 @@ def unpause(where: Where, automation: str, as_json: bool) -> None:
     wish(
         where,
         Unpause(automation=Automation(automation)),
-        lambda _: f"{automation} acts again",
+        lambda _: "the cell acts again" if automation == ALL else f"{automation} acts again",
         as_json=as_json,
     )
+
+
+def _named(automation: str) -> str:
+    return "the cell is read only: everything" if automation == ALL else f"{automation} is"
+
+
+@click.command("close-breaker")
+@click.option("--why", default="", help="Kept with the entry.")
+@json_option
+@reaching
+def close_breaker(where: Where, why: str, as_json: bool) -> None:
+    """Say that the faults which opened the breaker are real: recovery acts on them at once.
+
+    `rackwright stats` shows whether it is open, and when it would close by itself.
+
+    \b
+    Example:
+      rackwright close-breaker --why "the cooling failed, the nodes are down"
+    """
+
+    def said(answer: Answer) -> str:
+        return f"the breaker is closed after {getattr(answer.entry, 'culprits', 0)} culprits"
+
+    wish(where, CloseBreaker(why=why), said, as_json=as_json)

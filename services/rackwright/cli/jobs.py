@@ -107,27 +107,30 @@ def _cancelled(answer: Answer) -> str:
     entry = answer.entry
     if isinstance(entry, JobCancelled) and entry.reason.code == "cancelled-ahead":
         return f"no job {entry.job} is known; a later submit of that id will be refused"
-    return f"{getattr(entry, 'job', 'it')} is cancelled"
+    by_force = isinstance(entry, JobCancelled) and entry.force
+    return f"{getattr(entry, 'job', 'it')} is cancelled{', without grace' if by_force else ''}"
 
 
 @click.command()
 @click.argument("job_ids", metavar="JOB...", nargs=-1, required=True)
+@click.option("--force", is_flag=True, help="Without grace, also where one was given already.")
 @click.option("--why", default="", help="Kept in its story.")
 @json_option
 @reaching
-def cancel(where: Where, job_ids: tuple[str, ...], why: str, as_json: bool) -> None:
+def cancel(where: Where, job_ids: tuple[str, ...], force: bool, why: str, as_json: bool) -> None:
     """End each JOB, in whatever state it is.
 
     \b
     Examples:
       rackwright cancel train
+      rackwright cancel train --force
       rackwright cancel sweep-1 sweep-2 --why "wrong data"
     """
     names = [JobId(_checked(name)) for name in job_ids]
     refused = []
     for name in names:
         try:
-            wish(where, Cancel(job=name, why=why), _cancelled, as_json=as_json)
+            wish(where, Cancel(job=name, force=force, why=why), _cancelled, as_json=as_json)
         except Failure as error:
             if len(names) == 1 or error.exit_code != 1:
                 raise

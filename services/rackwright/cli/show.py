@@ -56,7 +56,10 @@ def show(
     if as_json:
         click.echo(data)
     else:
-        console().print(draw(view))
+        screen = console()
+        for notice in view.notices:
+            screen.print(Text(notice, style="bold yellow"))
+        screen.print(draw(view))
     return view
 
 

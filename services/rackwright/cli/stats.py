@@ -126,13 +126,21 @@ def _defrag(view: StatsAnswer) -> str:
     )
 
 
+def _breaker(view: StatsAnswer) -> str:
+    found = view.breaker
+    said = f"{'open' if found.open else 'closed'}, {found.culprits} culprits of {found.limit}"
+    if found.closed_at is not None:
+        said += f"; closed by {found.closed_by} {ago(view.time - found.closed_at)} ago"
+    return said
+
+
 def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:
     """What somebody should know, only where there is something."""
     rows = []
+    if view.breaker.culprits or view.breaker.open:
+        rows.append(("breaker", _breaker(view)))
     if view.unanswered_failures:
         rows.append(("failures", f"{view.unanswered_failures} not answered yet"))
-    for automation, until in view.paused.items():
-        rows.append(("paused", f"{automation} for {ago(until - view.time)} more"))
     if view.stopped_at is not None:
         rows.append(("stopped", f"the fold stopped at {view.stopped_at}: {view.stopped_why}"))
     if view.work.repair_overdue:

@@ -36,6 +36,7 @@ from rackwright.defragmenter.state import Decided, Ending, Look, State
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.slice import DefragPlanned
 from rackwright.wire.ids import JobId, PlanId, WorkerId
+from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause
 
 ASK_S = 0.5  # a plan in flight is asked again so often
@@ -112,6 +113,9 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     if not state.ready:
         state.ready = True
         state.look_over(fleet, event.now)
+    until = fleet.paused_until(Automation.ALL, event.now)
+    if until is not None:  # read only: not even a plan in flight is ended
+        return [WakeAt(mono=event.mono + until - event.now)]
     wait = recovery_first(fleet, event.now)
     if wait is not None:
         return [WakeAt(mono=event.mono + wait)]

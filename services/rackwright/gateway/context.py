@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.policy.breaker import breaker
 from rackwright.core.reasons import sentence
 from rackwright.gateway.chronicle import Story
 from rackwright.gateway.counts import Counts
 from rackwright.gateway.machine import State
 from rackwright.gateway.views import Line, Why
+from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 
 
@@ -43,6 +45,7 @@ class Made(TypedDict):
     seq: int
     time: float
     age_s: float
+    notices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,34 @@ class Context:
             seq=fleet.seq,
             time=fleet.time,
             age_s=round(max(0.0, self.now - fleet.time), 3),
+            notices=notices(fleet, self.now),
         )
+
+
+def notices(fleet: Fleet, now: float) -> tuple[str, ...]:
+    """What whoever looks at any part of the cell should know first."""
+    told = [
+        sentence(Reason(code=_paused(automation), numbers=_left(automation, until, now)))
+        for automation, until in sorted(fleet.paused.items())
+        if until > now
+    ]
+    state = breaker(fleet, now)
+    if state.open and state.closes_at is not None:
+        numbers: dict[str, int | float | str] = {
+            "culprits": state.culprits,
+            "limit": state.limit,
+            "for_s": round(state.closes_at - now, 1),
+        }
+        told.append(sentence(Reason(code="breaker-open", numbers=numbers)))
+    return tuple(told)
+
+
+def _paused(automation: Automation) -> str:
+    return "read-only" if automation is Automation.ALL else "paused"
+
+
+def _left(automation: Automation, until: float, now: float) -> dict[str, int | float | str]:
+    return {"automation": automation.value, "for_s": round(until - now, 1)}
 
 
 def why(reason: Reason) -> Why:

@@ -33,6 +33,7 @@ from rackwright.wire.entries.slice import (
     SliceMoved,
     SliceSwapped,
 )
+from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause
 
 
@@ -112,6 +113,12 @@ def _fleet(fleet: Fleet, now: float) -> Iterator[Metric]:
         "GPUs that queued jobs ask for, by cause",
         "cause",
         {cause: float(one.gpus if one else 0) for cause, one in waiting.items()},
+    )
+    yield _gauges(
+        "paused_seconds",
+        "How long an automation is paused still; all: the cell is read only",
+        "automation",
+        {one.value: max(0.0, fleet.paused.get(one, 0.0) - now) for one in Automation},
     )
     yield from _room(fleet)
 

@@ -245,11 +245,11 @@ def _rack_of(fleet: Fleet, node: Node) -> Rack:
 
 def _rack_changed(state: State, rack: Rack) -> None:
     name = rack.spec.rack
+    state.restores.pop(name, None)
     if state.owns(name) and (rack.isolated or rack.fitness is not RackFitness.GOOD):
         state.troubled[name] = None
     else:
         state.troubled.pop(name, None)
-        state.restores.pop(name, None)
 
 
 def _share(state: State, fleet: Fleet, event: Copies) -> list[Effect]:

@@ -233,15 +233,20 @@ def find_restored(state: State, fleet: Fleet, event: Event) -> None:
         rack = fleet.rack(name)
         heard = not rack.isolated or (listens and heard_again(state, rack))
         if heard and (rack.isolated or rack_may_return(rack, fleet.policy, event.now)):
-            # Isolation holds recovery up, so it ends with the silence, whatever else the rack's
-            # nodes need: they are out one by one, and the rack is judged anew by who lately failed.
+            # Isolation holds recovery up, so it ends with the silence, whatever else the rack or
+            # its nodes need; but what it was besides silent it still is.
             state.restores[name] = "heard" if rack.isolated else "quiet"
             state.racks[name] = None
 
 
 def restored(state: State, fleet: Fleet, name: RackId, event: Event) -> RackRestored | None:
-    """As good as before."""
+    """Heard again; good again only if nothing but silence was wrong with it, or that is over."""
     rack = fleet.rack(name)
-    if not rack.isolated and rack.fitness is RackFitness.GOOD:
+    over = rack.fitness is RackFitness.GOOD or rack_may_return(rack, fleet.policy, event.now)
+    if not rack.isolated and (rack.fitness is RackFitness.GOOD or not over):
         return None
-    return RackRestored(rack=name, reason=Reason(code=state.restores[name]))
+    return RackRestored(
+        rack=name,
+        fitness=RackFitness.GOOD if over else rack.fitness,
+        reason=Reason(code=state.restores[name]),
+    )

@@ -26,7 +26,8 @@ class Kind:
 
     `make` returns None for what needs no entry any more. `paused`: a pause of health stops it.
     `waits`: it can wait while a failure has not been answered; an entry without compare that came
-    between a fault and its swap would make the swap be refused and offered again.
+    between a fault and its swap would make the swap be refused and offered again. `fact`: nobody
+    decides anything by it, so a cell that is read only has it too.
     """
 
     name: str
@@ -34,14 +35,17 @@ class Kind:
     make: Callable[[State, Fleet, Any, Event], Entry | None]
     paused: bool = True
     waits: bool = False
+    fact: bool = False
 
 
 KINDS = (
     Kind(name="failed", waiting=lambda s: s.condemned, make=silence.failed),
     Kind(name="unfit", waiting=lambda s: s.blamed, make=blame.out),
     Kind(name="suspected", waiting=lambda s: s.suspects, make=silence.suspected),
-    Kind(name="cleared", waiting=lambda s: s.returned, make=silence.cleared, paused=False),
-    Kind(name="joined", waiting=lambda s: s.joins, make=returns.joined, paused=False),
+    Kind(
+        name="cleared", waiting=lambda s: s.returned, make=silence.cleared, paused=False, fact=True
+    ),
+    Kind(name="joined", waiting=lambda s: s.joins, make=returns.joined, paused=False, fact=True),
     Kind(name="isolated", waiting=lambda s: s.isolate, make=silence.isolated),
     Kind(name="degraded", waiting=lambda s: s.racks, make=blame.degraded),
     Kind(
@@ -49,6 +53,7 @@ KINDS = (
         waiting=lambda s: s.departed,
         make=returns.cleaned,
         paused=False,
+        fact=True,
         waits=True,
     ),
     Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning, waits=True),
@@ -86,10 +91,11 @@ def _most_urgent(
 ) -> Offer | None:
     """The most urgent kind that has not had its turn in this round."""
     paused = fleet.is_paused(Automation.HEALTH, event.now)
+    read_only = fleet.is_paused(Automation.ALL, event.now)
     for kind in KINDS:
         if kind.name in state.served or (paused and kind.paused) or not kind.waiting(state):
             continue
-        if urgent_only and kind.waits:
+        if (urgent_only and kind.waits) or (read_only and not kind.fact):
             continue
         entries = _entries(kind, state, fleet, event, told)
         if entries:

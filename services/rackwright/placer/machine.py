@@ -38,6 +38,7 @@ from rackwright.placer.wishes import answers, folded, hear
 from rackwright.wire.entries.job import JobBlocked, JobPlaced
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
+from rackwright.wire.policy import Automation
 
 TRIM_S = 60.0
 ANSWERERS = ("placer", "health-monitor")
@@ -172,6 +173,9 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     elif state.wishes:
         # An offer brings a turn when it is settled; while a copy has patience none comes sooner.
         effects.append(WakeAt(mono=event.mono))
+    until = fleet.paused_until(Automation.ALL, event.now)
+    if until is not None:  # read only: what was refused is said, and nothing else
+        return [*effects, WakeAt(mono=event.mono + until - event.now)]
     for step in (course, placements):
         made, trial = step(state, trial, event)
         effects += made

@@ -2,10 +2,12 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Wished
+from rackwright.core.policy.breaker import breaker
 from rackwright.core.policy.settings import beyond_the_cell
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
+    BreakerClosed,
     PolicySet,
     WishRefused,
 )
@@ -20,6 +22,7 @@ from rackwright.wire.message import Entry
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import (
     Approve,
+    CloseBreaker,
     DefineRacks,
     HoldRack,
     Pause,
@@ -113,6 +116,22 @@ def unpause(fleet: Fleet, wished: Wished, wish: Unpause) -> list[Entry]:
     return [
         AutomationResumed(
             automation=wish.automation, by=wished.owner, wish=wished.seq, cause=wished.id
+        )
+    ]
+
+
+def close_breaker(fleet: Fleet, wished: Wished, wish: CloseBreaker) -> list[Entry]:
+    """What opened the breaker is real, says an operator: it closes now."""
+    now = breaker(fleet, fleet.time)
+    if not now.open:
+        return [refused(wished, "breaker-not-open", culprits=now.culprits, limit=now.limit)]
+    return [
+        BreakerClosed(
+            culprits=now.culprits,
+            by=wished.owner,
+            why=wish.why,
+            wish=wished.seq,
+            cause=wished.id,
         )
     ]
 

@@ -28,8 +28,8 @@ class Wait:
 
 def may_place(fleet: Fleet, event: Event) -> Wait | None:
     """Recovery goes first, and an operator may have paused placement; None: go on."""
-    until = fleet.paused.get(Automation.PLACEMENT)
-    if until is not None and event.now < until:
+    until = fleet.paused_until(Automation.PLACEMENT, event.now)
+    if until is not None:
         return Wait(mono=event.mono + until - event.now)
     seconds = recovery_first(fleet, event.now)
     return None if seconds is None else Wait(mono=event.mono + seconds)

@@ -19,6 +19,7 @@ from rackwright.core.policy.rights import forbidden
 from rackwright.placer.operators import (
     Settled,
     approve,
+    close_breaker,
     define,
     hold,
     maintain,
@@ -48,6 +49,7 @@ from rackwright.wire.wishes import (
     JOB_WISHES,
     Approve,
     Cancel,
+    CloseBreaker,
     DefineRacks,
     HoldRack,
     Pause,
@@ -232,12 +234,20 @@ def _submit(fleet: Fleet, wished: Wished, wish: Submit) -> list[Entry]:
 
 def _cancel(fleet: Fleet, wished: Wished, wish: Cancel) -> list[Entry]:
     stone = fleet.tombstones.get(wish.job)
-    if stone is not None:
+    hurry = wish.force and wish.job in fleet.leaving_of
+    if stone is not None and not hurry:
         return [refused(wished, "already-ended", state=stone.state.value)]
-    code = "cancelled" if wish.job in fleet.jobs else "cancelled-ahead"
+    code = "cancelled" if wish.job in fleet.jobs or stone is not None else "cancelled-ahead"
     reason = Reason(code=code, numbers={"why": wish.why} if wish.why else {})
     return [
-        JobCancelled(job=wish.job, by=wished.owner, reason=reason, wish=wished.seq, cause=wished.id)
+        JobCancelled(
+            job=wish.job,
+            by=wished.owner,
+            reason=reason,
+            force=wish.force,
+            wish=wished.seq,
+            cause=wished.id,
+        )
     ]
 
 
@@ -280,6 +290,7 @@ ANSWERS: dict[str, Callable[[Fleet, Wished, Any], list[Entry]]] = {
     ScheduleMaintenance.TYPE: maintain,
     Pause.TYPE: pause,
     Unpause.TYPE: unpause,
+    CloseBreaker.TYPE: close_breaker,
     HoldRack.TYPE: hold,
     ReleaseRack.TYPE: release,
     Pin.TYPE: pin,

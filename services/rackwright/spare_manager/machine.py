@@ -108,8 +108,8 @@ def _offer_again(fleet: Fleet, event: Refused) -> list[Effect]:
 def _turn(state: State, fleet: Fleet, event: Turn) -> tuple[State, list[Effect]]:
     if not fleet.wounded:
         return _calm(state), []
-    until = fleet.paused.get(Automation.SWAP)
-    if until is not None and event.now < until:
+    until = fleet.paused_until(Automation.SWAP, event.now)
+    if until is not None:
         state, notes = _tell(state, "recovery.paused", until=until, wounded=len(fleet.wounded))
         return state, [*notes, WakeAt(mono=event.mono + until - event.now)]
     wounded = [fleet.jobs[name] for name in fleet.wounded]

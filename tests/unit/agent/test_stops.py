@@ -104,3 +104,17 @@ async def test_a_pretended_worker_saves_and_goes_at_once(files: WorkerFiles) -> 
     saved: list[str] = []
     Stops(workers, None, saved.append).stop(line(3600.0), None)
     assert (saved, workers.told) == ([W], [(W, 3.0)])
+
+
+async def test_a_line_with_less_time_is_carried_out_again_another_is_not(
+    files: WorkerFiles,
+) -> None:
+    workers = Workers()
+    made = stops(workers, files)
+    made.stop(line(600.0), None)
+    assert made.heard([line(600.0)]) == {W}
+    hard = StopLine(worker=W)
+    assert made.heard([hard]) == frozenset()
+    made.stop(hard, None)
+    assert workers.told == [(W, 0.0)]
+    assert made.heard([hard]) == {W}

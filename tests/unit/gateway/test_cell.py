@@ -59,6 +59,23 @@ def test_pauses_are_shown_until_they_end() -> None:
     assert stats(made.context(later_s=61.0), asked.Stats()).paused == {}
 
 
+def test_whoever_asks_anything_hears_what_is_stopped_in_the_cell() -> None:
+    made = storied(1, policy=Policy(breaker_min=2))
+    assert stats(made.context(), asked.Stats()).notices == ()
+    until = made.fleet.time + 60.0
+    made.add(AutomationPaused(automation=Automation.ALL, until=until, by=Owner("ann")))
+    made.unfit("r0-n00")
+    made.unfit("r0-n01")
+    found = stats(made.context(), asked.Stats())
+    assert [notice.split(":")[0] for notice in found.notices] == [
+        "the cell is read only for 60 s more (rackwright unpause all ends it)",
+        "the breaker is open",
+    ]
+    assert (found.breaker.open, found.breaker.culprits, found.breaker.limit) == (True, 2, 2)
+    (later,) = policy(made.context(later_s=61.0), asked.PolicyAsked()).notices
+    assert "for 1139 s more" in later
+
+
 def test_settings_with_their_units_and_reasons() -> None:
     made = storied(1, policy=Policy(slice_nodes=8))
     found = policy(made.context(), asked.PolicyAsked())

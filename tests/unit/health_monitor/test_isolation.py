@@ -20,3 +20,16 @@ def test_isolation_ends_though_the_rack_is_suspect_and_waits_for_repair() -> Non
     b.hear(*rack.nodes)
     b.until(127.0, beating=[*rack.nodes, *other.nodes])
     assert not b.cell.rack("r0").isolated
+    assert b.cell.rack("r0").fitness is RackFitness.EVACUATE, "it was not only silent"
+    assert b.types().count("rack.restored") == 1, "and that is not said again"
+
+
+def test_a_rack_that_was_only_silent_is_good_when_it_is_heard() -> None:
+    b = bench(cell(racks=2, nodes=6))
+    rack, other = b.cell.rack("r0").spec, b.cell.rack("r1").spec
+    b.until(104.0, beating=[*rack.nodes, *other.nodes])
+    b.until(124.0, beating=list(other.nodes))
+    b.hear(*rack.nodes)
+    b.until(127.0, beating=[*rack.nodes, *other.nodes])
+    assert not b.cell.rack("r0").isolated
+    assert b.cell.rack("r0").fitness is RackFitness.GOOD

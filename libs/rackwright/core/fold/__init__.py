@@ -32,6 +32,7 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
     "policy.set": cell.policy_set,
     "automation.paused": cell.automation_paused,
     "automation.resumed": cell.automation_resumed,
+    "breaker.closed": cell.breaker_closed,
     "wish.refused": cell.wish_refused,
     "job.queued": jobs.job_queued,
     "job.rejected": jobs.job_rejected,

@@ -6,6 +6,7 @@ from rackwright.core.racks import refresh_health
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
+    BreakerClosed,
     CellUpgraded,
     LedgerCreated,
     LedgerTicked,
@@ -55,6 +56,13 @@ def automation_resumed(fleet: Fleet, entry: AutomationResumed) -> None:
     """Acts again."""
     if entry.automation in fleet.paused:
         fleet.paused = fleet.paused.delete(entry.automation)
+
+
+def breaker_closed(fleet: Fleet, entry: BreakerClosed) -> None:
+    """Nobody counts the culprits so far any more."""
+    fleet.culprits = ()
+    fleet.closed_by = entry.by
+    fleet.closed_at = fleet.time
 
 
 def wish_refused(fleet: Fleet, entry: WishRefused) -> None:

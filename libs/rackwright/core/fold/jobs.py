@@ -7,6 +7,7 @@ from rackwright.core.fold.seats import (
     end_job,
     ended,
     give_back,
+    hurry,
     put_job,
     seat,
     take,
@@ -170,6 +171,10 @@ def job_failed(fleet: Fleet, entry: JobFailed) -> None:
 def job_cancelled(fleet: Fleet, entry: JobCancelled) -> None:
     """Ended by somebody; of an unknown id only the tombstone is new."""
     job = fleet.jobs.get(entry.job)
+    if entry.force:
+        hurry(fleet, entry.job)
+    if entry.job in fleet.tombstones:
+        return
     if job is None:
         stone = Tombstone(
             id=entry.job,
@@ -182,7 +187,7 @@ def job_cancelled(fleet: Fleet, entry: JobCancelled) -> None:
         )
         bury(fleet, stone)
         return
-    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s)
+    vacate(fleet, job, notice_s=0.0, grace_s=0.0 if entry.force else job.spec.grace_s)
     end_job(fleet, job, JobState.CANCELLED, entry.reason)
 
 

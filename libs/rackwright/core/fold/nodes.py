@@ -327,9 +327,9 @@ def rack_isolated(fleet: Fleet, entry: RackIsolated) -> None:
 
 
 def rack_restored(fleet: Fleet, entry: RackRestored) -> None:
-    """As good as before."""
+    """Not isolated any more, and as good as the entry says."""
     rack = fleet.rack(entry.rack)
-    _put_health(fleet, rack, evolve(rack, isolated=False, fitness=RackFitness.GOOD))
+    _put_health(fleet, rack, evolve(rack, isolated=False, fitness=entry.fitness))
 
 
 def rack_held(fleet: Fleet, entry: RackHeld) -> None:

@@ -268,6 +268,18 @@ def vacate(fleet: Fleet, job: Job, *, notice_s: float, grace_s: float) -> None:
         give_back(fleet, job.id, part)
 
 
+def hurry(fleet: Fleet, name: JobId) -> None:
+    """Its leaving workers have neither notice nor grace any more."""
+    mine = set(fleet.leaving_of.get(name, ()))
+    for number in sorted({fleet.leaving[worker].rack for worker in mine}):
+        rack = fleet.racks[number]
+        made = (
+            evolve(one, notice_s=0.0, grace_s=0.0) if one.worker in mine else one
+            for one in rack.leaving
+        )
+        set_rack(fleet, evolve(rack, leaving=tuple(made)))
+
+
 def ended(fleet: Fleet, workers: Iterable[WorkerId]) -> None:
     """These workers have ended for good: nothing waits for them any more."""
     by_rack: dict[int, set[WorkerId]] = {}

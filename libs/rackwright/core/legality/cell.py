@@ -7,6 +7,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
+    BreakerClosed,
     CellUpgraded,
     LedgerCreated,
 )
@@ -32,6 +33,10 @@ def _resumed(fleet: Fleet, entry: AutomationResumed) -> str | None:
     return None
 
 
+def _closed(fleet: Fleet, entry: BreakerClosed) -> str | None:
+    return None if fleet.culprits else "no culprits are counted: the breaker is not open"
+
+
 def _always(fleet: Fleet, entry: Any) -> str | None:
     return None
 
@@ -44,5 +49,6 @@ RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
     "policy.set": _always,
     "automation.paused": _paused,
     "automation.resumed": _resumed,
+    "breaker.closed": _closed,
     "wish.refused": _always,
 }

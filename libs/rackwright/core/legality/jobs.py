@@ -79,6 +79,8 @@ def _started(fleet: Fleet, entry: JobStarted) -> str | None:
 def _cancelled(fleet: Fleet, entry: JobCancelled) -> str | None:
     if entry.job not in fleet.jobs and entry.job not in fleet.tombstones:
         return None
+    if entry.force and entry.job in fleet.tombstones and entry.job in fleet.leaving_of:
+        return None
     return _edge(fleet, entry)
 
 

@@ -77,8 +77,8 @@ class Verdict:
 def hindrance(fleet: Fleet, now: float) -> Reason | None:
     """Why nothing is planned for anybody now; number `again` says until when, if that is known."""
     policy = fleet.policy
-    if fleet.is_paused(Automation.DEFRAG, now):
-        until = fleet.paused[Automation.DEFRAG]
+    until = fleet.paused_until(Automation.DEFRAG, now)
+    if until is not None:
         return Reason(code="defrag.paused", numbers={"again": until})
     if fleet.plans:
         return Reason(code="defrag.in-flight", numbers={"plan": min(fleet.plans)})

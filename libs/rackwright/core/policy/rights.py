@@ -2,9 +2,9 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.wire.ids import Owner
-from rackwright.wire.policy import Policy
+from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
-from rackwright.wire.wishes import Cancel, Resume, SetPolicy, Submit, Swap, Wish
+from rackwright.wire.wishes import Cancel, Pause, Resume, SetPolicy, Submit, Swap, Unpause, Wish
 
 OWN = (Cancel, Resume, Swap)
 """Wishes about a job that its owner may have; all others but a submit are the operators'."""
@@ -18,6 +18,9 @@ def is_operator(policy: Policy, owner: Owner) -> bool:
 def forbidden(fleet: Fleet, owner: Owner, wish: Wish) -> Reason | None:
     """Why this owner may not have this wish; None: they may."""
     policy = fleet.policy
+    until = fleet.paused_until(Automation.ALL, fleet.time)
+    if until is not None and not isinstance(wish, Pause | Unpause):
+        return Reason(code="read-only", numbers={"for_s": round(until - fleet.time, 1)})
     if isinstance(wish, SetPolicy):
         named = wish.policy.operators
         if named and owner not in named and is_operator(policy, owner):

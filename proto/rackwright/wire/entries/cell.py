@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rackwright.wire.ids import LedgerRef, OwnerRef
-from rackwright.wire.message import Counted, Entry
+from rackwright.wire.message import Counted, Entry, Natural
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Why
@@ -74,6 +74,16 @@ class AutomationResumed(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerClosed(Entry):
+    """An operator: the culprits so far are real. They count for the breaker no more."""
+
+    TYPE: ClassVar[str] = "breaker.closed"
+    culprits: Natural
+    by: OwnerRef
+    why: Why = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WishRefused(Entry):
     """A wish that was understood and is not granted. `kind` is the wish's type."""
 
@@ -92,5 +102,6 @@ CELL_ENTRIES = (
     PolicySet,
     AutomationPaused,
     AutomationResumed,
+    BreakerClosed,
     WishRefused,
 )

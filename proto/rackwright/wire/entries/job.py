@@ -115,12 +115,17 @@ class JobFailed(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCancelled(Entry):
-    """Ended by its owner or an operator; of an unknown id it is a tombstone for a late submit."""
+    """Ended by its owner or an operator; of an unknown id it is a tombstone for a late submit.
+
+    `force`: its workers get no grace, those neither that have been given theirs already: of a job
+    that has ended and still has such workers it is not the end but the order to hurry.
+    """
 
     TYPE: ClassVar[str] = "job.cancelled"
     job: JobRef
     by: OwnerRef
     reason: Reason
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,10 +168,12 @@ class RackIsolated(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackRestored(Entry):
-    """Heard again, or repaired."""
+    """Heard again, or repaired. `fitness`: what the rack is from here on; one that was silent and
+    is heard is no better for it than it was."""
 
     TYPE: ClassVar[str] = "rack.restored"
     rack: RackRef
+    fitness: RackFitness = RackFitness.GOOD
     reason: Reason
 
 

@@ -8,6 +8,7 @@ from rackwright.core.histograms import HOUR, Histogram
 from rackwright.core.jobs import JobState
 from rackwright.core.measures import Family
 from rackwright.core.occupancy import gpu_states, node_use, occupancy, startable
+from rackwright.core.policy.breaker import breaker
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.jobs import size_of
 from rackwright.gateway.answers.nodes import spares_view
@@ -52,6 +53,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         recoveries=recoveries(counts),
         defrags=defrags(fleet, counts),
         work=work(context),
+        breaker=breaker_view(fleet, context.now),
         unanswered_failures=len(fleet.fresh_faults),
         interactive_touched=counts.interactive_touched,
         paused={
@@ -64,6 +66,19 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         stopped_why=stopped_why,
         complete=past.complete,
         since=past.since,
+    )
+
+
+def breaker_view(fleet: Fleet, now: float) -> views.BreakerView:
+    """The breaker now, and who closed it by hand last."""
+    state = breaker(fleet, now)
+    return views.BreakerView(
+        open=state.open,
+        culprits=state.culprits,
+        limit=state.limit,
+        closes_at=state.closes_at,
+        closed_by=fleet.closed_by,
+        closed_at=fleet.closed_at or None,
     )
 
 

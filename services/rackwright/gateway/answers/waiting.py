@@ -24,8 +24,9 @@ def waits(context: Context, job: Job) -> Reason | None:
 
 
 def _queued(fleet: Fleet, job: Job, now: float) -> Reason:
-    if fleet.is_paused(Automation.PLACEMENT, now):
-        left = round(fleet.paused[Automation.PLACEMENT] - now, 1)
+    until = fleet.paused_until(Automation.PLACEMENT, now)
+    if until is not None:
+        left = round(until - now, 1)
         numbers: dict[str, int | float | str] = {
             "automation": Automation.PLACEMENT.value,
             "for_s": left,

@@ -12,6 +12,7 @@ from rackwright.gateway.views.base import (
     Why,
 )
 from rackwright.gateway.views.cell import (
+    BreakerView,
     DefragAnswer,
     Defrags,
     EventsAnswer,
@@ -44,6 +45,7 @@ from rackwright.gateway.views.nodes import (
 
 __all__ = [
     "Answer",
+    "BreakerView",
     "DefragAnswer",
     "Defrags",
     "EventsAnswer",

@@ -17,13 +17,17 @@ class View(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(View):
-    """Base of all answers: what they were made from. `age_s`: how long ago that changed last."""
+    """Base of all answers: what they were made from. `age_s`: how long ago that changed last.
+
+    `notices`: what operators have stopped in the whole cell, and an open breaker, in sentences.
+    """
 
     cell: str
     ledger: str
     seq: int
     time: float
     age_s: float
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

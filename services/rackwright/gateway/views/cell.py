@@ -103,6 +103,18 @@ class Work(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerView(View):
+    """`open`: failures that are only inferred are not acted on. Times are ledger time."""
+
+    open: bool = False
+    culprits: int = 0
+    limit: int = 0
+    closes_at: float | None = None
+    closed_by: str = ""
+    closed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsAnswer(Answer):
     """The cell in numbers. `gpus` add up to `installed_gpus`."""
 
@@ -127,6 +139,7 @@ class StatsAnswer(Answer):
     complete: bool = True
     since: int = 1
     work: Work = field(default_factory=Work)
+    breaker: BreakerView = field(default_factory=BreakerView)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
