@@ -288,9 +288,14 @@ class EmbeddedServer:
             os.close(lock)
 
     async def ended(self) -> int | None:
-        """Wait until the server ends by itself; its exit status (None if it was adopted)."""
+        """Wait until the server ends by itself; its exit status (None if it was adopted).
+
+        `start` works again afterwards.
+        """
         await self._ended()
-        return self._process.returncode if self._process is not None else None
+        status = self._process.returncode if self._process is not None else None
+        self._process = self._adopted = None
+        return status
 
     async def __aenter__(self) -> Self:
         return await self.start()

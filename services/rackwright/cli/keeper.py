@@ -13,6 +13,8 @@ from pathlib import Path
 import structlog
 
 from rackwright.agent.linux import die_with_parent
+from rackwright.bus.embedded import EmbeddedServer
+from rackwright.bus.errors import BusError
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
@@ -107,11 +109,8 @@ class Kept:
             self._running.set()
             status = await self._process.wait()
             self._running.clear()
-            lived = time.monotonic() - began
-            pause = FIRST_PAUSE_S if lived > STABLE_S else min(LONGEST_PAUSE_S, pause * 2)
-            log.warning(
-                "process.ended", name=self.program.name, status=status, again_in_s=round(pause, 1)
-            )
+            pause = _next_pause(pause, time.monotonic() - began)
+            _ended(self.program.name, status, pause)
             await asyncio.sleep(pause)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
@@ -139,6 +138,42 @@ class Kept:
     def _open_log(self) -> int:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         return os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+async def keep_server(server: EmbeddedServer) -> None:
+    """Start the bus again, on its data and its port, whenever it ends by itself.
+
+    What had been acknowledged is there again; clients wait for it and go on.
+    """
+    pause = FIRST_PAUSE_S
+    while True:
+        began = time.monotonic()
+        status = await server.ended()
+        pause = _next_pause(pause, time.monotonic() - began)
+        _ended("nats-server", status, pause)
+        await asyncio.sleep(pause)
+        while not await _started(server):
+            pause = min(LONGEST_PAUSE_S, pause * 2)
+            await asyncio.sleep(pause)
+
+
+async def _started(server: EmbeddedServer) -> bool:
+    try:
+        await server.start()
+    except (BusError, OSError) as error:  # a full disk, a taken port: it may pass
+        log.error("process.failed", name="nats-server", why=str(error))
+        return False
+    log.info("process.started", name="nats-server", pid=server.pid)
+    return True
+
+
+def _next_pause(pause: float, lived: float) -> float:
+    """Seconds before the next start: the longer, the more often it ended at once."""
+    return FIRST_PAUSE_S if lived > STABLE_S else min(LONGEST_PAUSE_S, pause * 2)
+
+
+def _ended(name: str, status: int | None, pause: float) -> None:
+    log.warning("process.ended", name=name, status=status, again_in_s=round(pause, 1))
 
 
 def _end_with_keeper() -> None:

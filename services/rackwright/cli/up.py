@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from rackwright.cli.failures import BadInput, Failure
+from rackwright.cli.keeper import keep_server
 from rackwright.cli.policyfile import read_policy
 from rackwright.cli.session import explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
@@ -170,8 +171,13 @@ async def _main(options: StackOptions) -> None:
     stack = Stack(options)
     try:
         await stack.start()
-        await _until_ready(stack, stop)
-        await stop.wait()
+        keeper = asyncio.create_task(keep_server(stack.server))
+        try:
+            await _until_ready(stack, stop)
+            await stop.wait()
+        finally:
+            keeper.cancel()
+            await asyncio.wait({keeper})
     finally:
         _say("stopping")
         await stack.stop()

@@ -43,6 +43,13 @@ class Shell:
         found: dict[str, Any] = json.loads(output)
         return found
 
+    def until_it_works(self, *words: str, input: str) -> None:
+        """Say it until the cell takes it."""
+        end = time.monotonic() + PATIENCE_S
+        while (answer := self(*words, input=input))[0] != 0:
+            assert time.monotonic() < end, answer
+            asyncio.run(asyncio.sleep(0.05))  # another process has no event of ours
+
     def until(self, met: Callable[[dict[str, Any]], bool], *words: str) -> dict[str, Any]:
         """Ask until the answer is as wished."""
         end = time.monotonic() + PATIENCE_S

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,19 @@ def test_why_a_job_waits_and_what_defragmentation_would_do(shell: Shell) -> None
     code, output = shell("defrag", "--dry-run", "blocked")
     assert (code, output.startswith("blocked  ")) == (0, True)
     cancel(shell, "one", "two", "blocked")
+
+
+def test_a_bus_that_is_killed_is_started_again_and_has_lost_nothing(shell: Shell) -> None:
+    submit(shell, "early", 2)
+    before = shell.until(lambda said: said["job"]["state"] == "running", "job", "early")
+    pid = int((shell.state_dir / "nats" / "pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    late = {"name": "late", "nodes": 1, "pretend_s": 0.1}
+    shell.until_it_works("submit", "-", input=json.dumps(late))
+    shell.until(lambda said: said["job"]["state"] == "finished", "job", "late")
+    assert int((shell.state_dir / "nats" / "pid").read_text()) != pid
+    assert shell.json("job", "early")["job"]["slices"] == before["job"]["slices"]
+    cancel(shell, "early")
 
 
 def test_everything_that_happened_was_safe(shell: Shell) -> None:
