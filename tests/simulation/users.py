@@ -75,6 +75,7 @@ class Users:
         elif random.random() < 0.1:
             lead, work = Group(name=JobId("lead"), nodes=1), Group(name=JobId("work"), nodes=2)
             size = {"groups": (lead, work)}
+        size = self._elastic(number, size)
         restartable = random.random() < 0.85
         return JobSpec(
             name=JobId(f"j{number}"),
@@ -99,6 +100,17 @@ class Users:
             pretend_s=random.choice((0.2, 2.0, 5.0, 9.0)),
             **size,  # type: ignore[arg-type]
         )
+
+    def _elastic(self, number: int, size: dict[str, object]) -> dict[str, object]:
+        """Some work goes on with fewer slices, and some groups have replicas."""
+        random = Random(f"elastic {self.world.knobs.seed} {number}")
+        if isinstance(size.get("nodes"), int) and random.random() < 0.4:
+            return size | {"min_slices": 1, "slice_nodes": random.choice((1, 2))}
+        if "groups" in size and random.random() < 0.6:
+            lead = Group(name=JobId("lead"), nodes=1)
+            work = Group(name=JobId("work"), nodes=2, replicas=2)
+            return {"groups": (lead, work)}
+        return size
 
     # At bad moments
 

@@ -151,13 +151,13 @@ class Live:
     def _all_told(self, name: str) -> bool:
         job = self.fleet.jobs.get(JobId(name))
         pids = self.board.pids(name)
-        return job is not None and all(job.worker(rank) in pids for rank in range(job.ranks))
+        return job is not None and all(job.worker(rank) in pids for rank in job.rank_numbers())
 
     async def noted(self, job: Job) -> None:
         """Wait until each worker of the job has written down that it is here."""
         if job.spec.run != WORKER:
             return
-        for rank in range(job.ranks):
+        for rank in job.rank_numbers():
             incarnation = parse_worker(job.worker(rank))[2]
             await appears(partial(self._has_started, job.id, rank, incarnation))
 
@@ -189,7 +189,7 @@ class Live:
     def tell(self, name: str, word: str, *ranks: int) -> None:
         """Say something to the workers of a job; to all of them when no rank is named."""
         job = self.job(name)
-        for rank in ranks or range(job.ranks):
+        for rank in ranks or tuple(job.rank_numbers()):
             incarnation = parse_worker(job.worker(rank))[2]
             words = self.home / f"{name}.{rank}.{incarnation}.words"
             fd = os.open(words, os.O_WRONLY | os.O_NONBLOCK)

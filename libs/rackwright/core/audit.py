@@ -12,7 +12,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding
 from rackwright.core.invariants import broken
 from rackwright.core.jobs import ASSIGNED, Job, JobState
-from rackwright.wire.entries.job import JobQueued
+from rackwright.wire.entries.job import JobGrown, JobQueued, JobShrunk
 from rackwright.wire.entries.slice import (
     DefragPlanned,
     SliceMoved,
@@ -117,6 +117,8 @@ def _recovery(before: Fleet, after: Fleet, entry: Entry) -> Iterator[str]:
             yield from _others_unchanged(before, after, entry.job, entry.index, changed)
             if not entry.charge:
                 yield from _budget(before, after, entry.job)
+        case JobShrunk() | JobGrown():
+            yield from _the_rest_unchanged(before, after, entry.job)
         case DefragPlanned():
             yield from _evictions(before, [victim.job for victim in entry.victims])
             yield from _homes(after, entry)
@@ -174,6 +176,18 @@ def _others_unchanged(
             inside = part.index == index and (changed is None or rank in changed)
             if not inside and part.worker(name, rank) != fresh.worker(name, rank):
                 yield f"{name}: rank {rank} lost its process to somebody else's recovery"
+
+
+def _the_rest_unchanged(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:
+    """Ranks that are there before and after keep their worker, and no retry was used."""
+    pair = _pair(before, after, name)
+    if pair is None or pair[1].membership - pair[0].membership != 1:
+        return
+    old, new = pair
+    for rank in old.rank_numbers():
+        if new.has_rank(rank) and old.worker(rank) != new.worker(rank):
+            yield f"{name}: rank {rank} lost its process while others left or came"
+    yield from _budget(before, after, name)
 
 
 def _budget(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:

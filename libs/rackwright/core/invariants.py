@@ -85,16 +85,19 @@ def _jobs(fleet: Fleet) -> Iterator[str]:
 
 def _slices(job: Job) -> Iterator[str]:
     rank = 0
-    for index, part in enumerate(job.slices):
+    if not job.slices and job.shed:
+        yield f"{job.id}: has no slices and goes on without {len(job.shed)}"
+    for index, part in enumerate(job.with_shed):
         if part.index != index or part.first_rank != rank:
             yield f"{job.id}: slice {index} has a gap before it"
+        rank += part.size
+    for index, part in enumerate(job.slices):
         if len(set(part.nodes)) != part.size or sum(1 << node for node in part.nodes) != part.mask:
             yield f"{job.id}: slice {index} has a node twice"
         if len(part.incarnations) != part.size or max(part.incarnations) > job.membership:
             yield f"{job.id}: slice {index} has an incarnation from the future"
-        rank += part.size
     for wound in job.wounds:
-        if not 0 <= wound.rank < rank:
+        if not job.has_rank(wound.rank):
             yield f"{job.id}: rank {wound.rank} is wounded and is none"
 
 

@@ -1,5 +1,6 @@
 """A job in the fleet: its state, its slices and what has happened to it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,6 +47,9 @@ TRANSITIONS: dict[tuple[JobState, str], JobState] = {
     (JobState.PLACED, "job.suspended"): JobState.SUSPENDED,
     (JobState.RUNNING, "job.started"): JobState.RUNNING,
     (JobState.RUNNING, "job.requeued"): JobState.QUEUED,
+    (JobState.PLACED, "job.shrunk"): JobState.PLACED,
+    (JobState.RUNNING, "job.shrunk"): JobState.RUNNING,
+    (JobState.RUNNING, "job.grown"): JobState.RUNNING,
     (JobState.RUNNING, "defrag.planned"): JobState.PLACED,
     (JobState.RUNNING, "job.finishing"): JobState.FINISHING,
     (JobState.RUNNING, "job.finished"): JobState.FINISHED,
@@ -126,6 +130,17 @@ class Slice:
 
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shed:
+    """A slice that the job goes on without: its index and ranks are kept for when it comes back."""
+
+    index: int
+    group: int
+    replica: int
+    first_rank: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
     """What is kept of a job that has ended, so that its id is not used again by mistake."""
 
@@ -155,6 +170,7 @@ class Swapped:
 class Job:
     """One job that lives. Times are ledger time in seconds. `started` is the membership whose ranks
     were all up, `not_before` a back-off, `blocked_since` the beginning of the unbroken block.
+    `slices` are in order of their index; where one is missing it is in `shed`.
     """
 
     id: JobId
@@ -168,6 +184,7 @@ class Job:
     membership: int = 0
     started: int = 0
     slices: tuple[Slice, ...] = ()
+    shed: tuple[Shed, ...] = ()
     wounds: tuple[Wound, ...] = ()
     not_before: float = 0.0
     blocked: Reason | None = None
@@ -196,6 +213,31 @@ class Job:
         stays = service or self.pinned_by != ""
         return stays or may_not_move(self.spec)
 
+    def part(self, index: int) -> Slice:
+        """The slice of this index. Raises KeyError for one the job has not, or goes on without."""
+        if not self.shed and index < len(self.slices):
+            return self.slices[index]
+        for part in self.slices:
+            if part.index == index:
+                return part
+        raise KeyError(index)
+
+    @property
+    def with_shed(self) -> tuple[Slice | Shed, ...]:
+        """Its slices and those it goes on without, by index."""
+        return tuple(sorted((*self.slices, *self.shed), key=_index))
+
+    def has_rank(self, rank: int) -> bool:
+        """Is there such a rank now?"""
+        if not self.shed:
+            return 0 <= rank < self.ranks
+        return any(part.first_rank <= rank < part.first_rank + part.size for part in self.slices)
+
+    def rank_numbers(self) -> Iterator[int]:
+        """All ranks in order; numbers are missing while the job goes on without a slice."""
+        for part in self.slices:
+            yield from range(part.first_rank, part.first_rank + part.size)
+
     def slice_of(self, rank: int) -> Slice:
         """The slice that holds `rank`. Raises KeyError for a rank the job does not have."""
         for part in self.slices:
@@ -211,6 +253,10 @@ class Job:
     def ranks(self) -> int:
         """Number of ranks it is placed with."""
         return sum(part.size for part in self.slices)
+
+
+def _index(part: Slice | Shed) -> int:
+    return part.index
 
 
 def may_not_move(spec: JobSpec) -> bool:

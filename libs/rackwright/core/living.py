@@ -127,7 +127,7 @@ class Living:
         job = before.jobs.get(entry.job)
         if job is None:
             return  # queued and placed in the same commit cannot be started in it
-        for rank in range(job.ranks):
+        for rank in job.rank_numbers():
             if job.worker(rank) not in self.begun:
                 yield f"{entry.job} is started and {job.worker(rank)} never began"
 
@@ -135,7 +135,7 @@ class Living:
         job = before.jobs.get(entry.job)
         if job is None:
             return
-        for rank in range(job.ranks):
+        for rank in job.rank_numbers():
             worker = job.worker(rank)
             if self.codes.get(worker) != 0:
                 yield f"{entry.job} is finished and {worker} has not exited with 0"

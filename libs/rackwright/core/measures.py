@@ -15,7 +15,13 @@ from rackwright.core.histograms import LONG, RATIOS, Histogram
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.triage import START_TIMEOUT
-from rackwright.wire.entries.job import JobPlaced, JobRequeued, JobStarted, WorkerFailed
+from rackwright.wire.entries.job import (
+    JobPlaced,
+    JobRequeued,
+    JobShrunk,
+    JobStarted,
+    WorkerFailed,
+)
 from rackwright.wire.entries.node import NodeFailed, NodeRecovered, NodeUnfit
 from rackwright.wire.entries.slice import (
     DefragPlanned,
@@ -30,7 +36,7 @@ from rackwright.wire.reasons import Rung, RungTaken
 Labels = tuple[str, ...]
 LEAST_RUN_S = 600.0  # of bounded slowdown: shorter runs count as so long
 HELPED = frozenset({Rung.SPARE, Rung.LENT_SPARE, Rung.RESTART})
-RECOVERIES = SliceSwapped | SliceMoved | SliceRestarted | JobRequeued
+RECOVERIES = SliceSwapped | SliceMoved | SliceRestarted | JobRequeued | JobShrunk
 
 
 def asked(fleet: Fleet, job: Job) -> int:
@@ -106,7 +112,7 @@ class Measures:
                 self._started(before.jobs[entry.job], after)
             case JobPlaced():
                 self._placed(entry, before)
-            case SliceSwapped() | SliceMoved() | SliceRestarted() | JobRequeued():
+            case SliceSwapped() | SliceMoved() | SliceRestarted() | JobRequeued() | JobShrunk():
                 self._recovered(entry, before)
             case DefragPlanned():
                 self._seated(before.jobs[entry.job], "planned", after.time)

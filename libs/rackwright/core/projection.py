@@ -27,7 +27,7 @@ def assignments(fleet: Fleet, number: int, ended: Set[WorkerId]) -> RackAssignme
     run: dict[int, list[AssignmentLine]] = {}
     for tenancy in rack.tenancies:
         job = fleet.jobs[tenancy.job]
-        for place, line in _lines(fleet, job, job.slices[tenancy.slice], ended):
+        for place, line in _lines(fleet, job, job.part(tenancy.slice), ended):
             run.setdefault(place, []).append(line)
     stop: dict[int, list[StopLine]] = {}
     for leaving in rack.leaving:
@@ -79,7 +79,7 @@ def waits(fleet: Fleet, number: int, ended: Set[WorkerId]) -> set[WorkerId]:
     rack = fleet.racks[number]
     found: set[WorkerId] = set()
     for tenancy in rack.tenancies:
-        part = fleet.jobs[tenancy.job].slices[tenancy.slice]
+        part = fleet.jobs[tenancy.job].part(tenancy.slice)
         for rank, _ in part.gates:
             found.update(closed_gates(fleet, part, rank, ended))
     return found

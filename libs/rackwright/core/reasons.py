@@ -117,6 +117,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{nodes} nodes in {slices} slices on {racks} racks, {slices_asked} were asked for",
     ),
     "placed.fewer": ("{slices} of {slices_asked} slices on {racks} racks start now",),
+    "grown": (
+        "{slices} slices more fit, it has {has} of {asked}",
+        "what it lacked has a place now",
+    ),
     "slice.uneven": (
         "{nodes} nodes are no multiple of the slice of {slice_nodes}: the last slice has {last};"
         " {ask} would be even",
@@ -178,6 +182,14 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "evict": ("work that may be preempted makes room in another rack",),
     "victims.none": ("no work elsewhere may be preempted",),
     "victims.dear": ("preempting elsewhere costs more than starting again",),
+    "not-elastic": ("the job does not say with how few slices it can go on (min_slices)",),
+    "slices.min": ("{left} slices would be left, it needs {min_slices}",),
+    "shrink": ("the job goes on with {left} slices; it needs {min_slices}",),
+    "shrunk": ("{left} slices are left of it until there is room again",),
+    "replica.no-place": (
+        "replica {replica} of {group} waits for a place, the others serve on",
+        "a replica waits for a place, the others serve on",
+    ),
     "no-place": ("there is no place for the slice",),
     "evicted": (
         "made room for {by} by plan {plan}: it is at the head of its priority",

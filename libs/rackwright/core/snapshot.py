@@ -207,7 +207,7 @@ def _add_leaving(fleet: Fleet, number: int, leaving: tuple[Leaving, ...]) -> Non
 
 
 def _tenancy(job: Job, index: int) -> Tenancy:
-    part = job.slices[index]
+    part = job.part(index)
     return Tenancy(
         job=job.id,
         slice=index,

@@ -39,6 +39,8 @@ def _of_job(entry: Entry, fleet: Fleet) -> str:
         case job.JobPlaced():
             where = _places(entry.slices, fleet)
             return f"placed (membership {entry.membership}) on {where}: {sentence(entry.reason)}"
+        case job.JobShrunk() | job.JobGrown():
+            return _resized(entry, fleet)
         case job.JobStarted():
             return f"all ranks of membership {entry.membership} run"
         case job.JobFinishing():
@@ -47,17 +49,26 @@ def _of_job(entry: Entry, fleet: Fleet) -> str:
             return "every rank has ended well"
         case job.JobCancelled():
             return f"cancelled by {entry.by}: {sentence(entry.reason)}"
-        case job.JobResumed():
-            return f"resumed by {entry.by}"
         case job.JobNotified():
             return f"told that it stops in {number(entry.notice_s)} s: {sentence(entry.reason)}"
         case _:
             return _of_job_no(entry)
 
 
+def _resized(entry: job.JobShrunk | job.JobGrown, fleet: Fleet) -> str:
+    at = f"(membership {entry.membership})"
+    if isinstance(entry, job.JobGrown):
+        return f"grown {at} by {_places(entry.slices, fleet)}: {sentence(entry.reason)}"
+    gone = _listed(str(index) for index in entry.indexes)
+    what = f"goes on without slices {gone} {at}: {sentence(entry.reason)}"
+    return "; ".join([what, *_rungs(entry.rungs)])
+
+
 def _of_job_no(entry: Entry) -> str:
     """Entries whose reason is the story."""
     match entry:
+        case job.JobResumed():
+            return f"resumed by {entry.by}"
         case job.JobPinned():
             return f"{'pinned' if entry.pinned else 'no longer pinned'} by {entry.by}"
         case job.JobApproved():
@@ -244,9 +255,8 @@ def _nodes_of(part: SlicePlacement) -> str:
 
 def _slice_rack(fleet: Fleet, name: JobId, index: int) -> int | None:
     found = fleet.jobs.get(name)
-    if found is None or index >= len(found.slices):
-        return None
-    return found.slices[index].rack
+    parts = () if found is None else found.slices
+    return next((part.rack for part in parts if part.index == index), None)
 
 
 def _node(fleet: Fleet, rack: int | None, place: int) -> str:

@@ -43,6 +43,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.failed",
             "job.finished",
             "job.finishing",
+            "job.grown",
             "job.pinned",
             "job.placed",
             "job.queued",
@@ -80,6 +81,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
         Party.SPARE_MANAGER: (
             "job.failed",
             "job.requeued",
+            "job.shrunk",
             "job.suspended",
             "slice.moved",
             "slice.restarted",

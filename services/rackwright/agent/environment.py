@@ -76,14 +76,16 @@ def _peers(place: Place) -> dict[str, str]:
     """What torchrun and SkyPilot users expect: a node here is one of theirs, a rank a node."""
     members = sorted(place.members, key=lambda member: member.rank)
     node_count, local = len(members), max(1, len(place.gpus))
+    # Its place among the ranks there are: numbers are missing while a job goes on without a slice.
+    node_rank = sum(member.rank < place.rank for member in members)
     values = {
         "MASTER_ADDR": members[0].address,
         "MASTER_PORT": str(place.master_port),
-        "NODE_RANK": str(place.rank),
+        "NODE_RANK": str(node_rank),
         "NNODES": str(node_count),
         "NPROC_PER_NODE": str(local),
         "WORLD_SIZE": str(node_count * local),
-        "SKYPILOT_NODE_RANK": str(place.rank),
+        "SKYPILOT_NODE_RANK": str(node_rank),
         "SKYPILOT_NUM_NODES": str(node_count),
         "SKYPILOT_NUM_GPUS_PER_NODE": str(len(place.gpus)),
         "SKYPILOT_NODE_IPS": "\n".join(member.address for member in members),

@@ -129,7 +129,7 @@ def _known(fleet: Fleet, worker: WorkerId) -> bool:
         return True
     name, rank, _ = parse_worker(worker)
     job = fleet.jobs.get(name)
-    return job is not None and rank < job.ranks and job.worker(rank) == worker
+    return job is not None and job.has_rank(rank) and job.worker(rank) == worker
 
 
 def _turn(state: State, fleet: Fleet, mono: float) -> list[Effect]:

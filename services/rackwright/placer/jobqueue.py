@@ -59,6 +59,8 @@ class JobQueue:
 
     `groups` are the jobs by shape and owner: in each the order does not change while they wait,
     only between them it does, as owners use more or less of the cell.
+    `short` are running jobs that lack slices and were not tried in vain since something could help;
+    `short_in_vain` those that were.
     """
 
     groups: dict[Shape, dict[Owner, list[Order]]] = field(default_factory=dict)
@@ -66,6 +68,8 @@ class JobQueue:
     untried: dict[Shape, None] = field(default_factory=dict)
     stuck: dict[Shape, None] = field(default_factory=dict)
     later: list[tuple[float, JobId]] = field(default_factory=list)
+    short: set[JobId] = field(default_factory=set)
+    short_in_vain: set[JobId] = field(default_factory=set)
 
     def put(self, job: Job, now: float) -> None:
         """A job is queued, or what is known of it has changed."""
@@ -104,6 +108,16 @@ class JobQueue:
         """Something may fit now that did not before."""
         self.untried = dict.fromkeys(self.groups)
         self.stuck.clear()
+        self.short |= self.short_in_vain
+        self.short_in_vain.clear()
+
+    def lacks(self, name: JobId, is_short: bool) -> None:
+        """Does this running job lack slices? What is known of it has changed."""
+        self.short_in_vain.discard(name)
+        if is_short:
+            self.short.add(name)
+        else:
+            self.short.discard(name)
 
     def in_vain(self, shape: Shape) -> None:
         """A job of this shape does not fit."""
@@ -154,6 +168,10 @@ class Candidates:
 
     def __bool__(self) -> bool:
         return bool(self.heads)
+
+    def priority(self) -> int:
+        """That of the best job that is left; -1 when none is."""
+        return -self.heads[0][0][0] if self.heads else -1
 
     def _turn(self, owner: Owner, order: Order) -> Turn:
         priority, head, at, name = order

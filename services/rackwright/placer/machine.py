@@ -25,6 +25,7 @@ from rackwright.core.machine import (
     WishSkipped,
 )
 from rackwright.core.policy.limits import ends_at
+from rackwright.core.policy.regrow import lacks
 from rackwright.core.racks import Rack
 from rackwright.placer.blocks import blocks, to_tell
 from rackwright.placer.course import COURSE, course
@@ -35,7 +36,7 @@ from rackwright.placer.state import State
 from rackwright.placer.verdicts import note_blame
 from rackwright.placer.windows import windows
 from rackwright.placer.wishes import answers, folded, hear
-from rackwright.wire.entries.job import JobBlocked, JobPlaced
+from rackwright.wire.entries.job import JobBlocked, JobGrown, JobPlaced
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation
@@ -109,10 +110,12 @@ def _know(state: State, fleet: Fleet, name: JobId, event: Event) -> None:
     if job is None or job.state is not JobState.QUEUED:
         state.queue.drop(name)
     if job is None:
+        state.queue.lacks(name, False)
         state.reports.forget(name)
         for known in (state.causes, state.limits, state.startable, state.charged):
             known.pop(name, None)
         return
+    state.queue.lacks(name, lacks(job))
     if job.state is JobState.QUEUED:
         if name not in state.queue.where:
             state.causes[name] = fleet.last_id
@@ -216,7 +219,7 @@ def _refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:
     """Somebody else's commit came first: offer again what still holds, judge the rest anew."""
     offer = event.offer
     match offer.entries[0]:
-        case JobPlaced() | JobBlocked():
+        case JobPlaced() | JobBlocked() | JobGrown():
             return _queue_refused(state, fleet, event)
         case first if first.TYPE in COURSE:
             for entry in offer.entries:
@@ -232,7 +235,7 @@ def _queue_refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:
     for entry in entries:
         if isinstance(entry, JobPlaced | JobBlocked):
             to_tell(state, entry.job, event.mono)
-    if isinstance(entries[0], JobPlaced):
+    if isinstance(entries[0], JobPlaced | JobGrown):
         state.queue.helped()  # shapes that failed beside these placements may fit without them
         if may_place(fleet, event) is not None:
             return []

@@ -10,6 +10,7 @@ from rackwright.core.policy.fairness import standings
 from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.core.policy.starvation import kept_for_starved, kept_from
+from rackwright.placer.growing import Growth
 from rackwright.placer.state import Standing, State
 from rackwright.wire.entries.job import JobPlaced
 from rackwright.wire.message import MAX_ENTRIES
@@ -51,17 +52,19 @@ def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
 
 def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Fleet]:
     """As many jobs as fit, at most a commit of them, and the fleet with them."""
-    if not state.queue.untried:
+    if not state.queue.untried and not state.queue.short:
         return [], fleet
     waits = may_place(fleet, event)
     if waits is not None:
         return [WakeAt(mono=waits.mono)], fleet
     entries: list[JobPlaced] = []
+    growth = Growth(state.queue, fleet)
     standing = whose_turn(state, fleet, event)
     candidates = state.queue.candidates(standing.used, standing.starved)
     in_vain = 0
     trial = fleet
     while candidates and len(entries) < MAX_ENTRIES and in_vain < IN_VAIN:
+        trial = growth.up_to(candidates.priority(), trial, standing.kept, event.now)
         name, shape = candidates.next()
         job = trial.jobs.get(name)
         if job is None or job.state is not JobState.QUEUED:
@@ -80,5 +83,8 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
         )
         entries.append(entry)
         trial = apply(trial, entry)
+    if not candidates:
+        trial = growth.up_to(-1, trial, standing.kept, event.now)
     effects: list[Effect] = [Offer(entries=tuple(entries))] if entries else []
+    effects += growth.offers()
     return ([*effects, WakeAt(mono=event.mono)] if candidates else effects), trial

@@ -109,7 +109,7 @@ def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> 
         (
             end
             for end in tally.bad.values()
-            if end.rank < job.ranks
+            if job.has_rank(end.rank)
             and end.rank not in wounded
             and job.worker(end.rank) == end.worker
         ),

@@ -266,7 +266,7 @@ def _swap(fleet: Fleet, wished: Wished, wish: Swap) -> list[Entry]:
         return [refused(wished, "unknown-job")]
     if job.state not in (JobState.PLACED, JobState.RUNNING):
         return [refused(wished, "swap.not-running", state=job.state.value)]
-    if wish.rank >= job.ranks:
+    if not job.has_rank(wish.rank):
         return [refused(wished, "swap.no-such-rank", ranks=job.ranks)]
     if not job.spec.restartable or job.spec.job_class is JobClass.INTERACTIVE:
         return [refused(wished, "swap.not-restartable")]

@@ -140,7 +140,7 @@ class World:
         return {
             rank: worker
             for rank, worker in {**run.told, **run.up}.items()
-            if rank < job.ranks and job.worker(rank) == worker
+            if job.has_rank(rank) and job.worker(rank) == worker
         }
 
     # Starts
@@ -269,7 +269,7 @@ class World:
             return  # it is about to go, and has nothing left to do where it goes
         job = self.stage.fleet.jobs[run.job.id]
         self.stage.end_workers(
-            zip(self.names(job), (job.worker(rank) for rank in range(job.ranks)), strict=True),
+            zip(self.names(job), (job.worker(rank) for rank in job.rank_numbers()), strict=True),
             WorkerState.EXITED,
             0,
         )

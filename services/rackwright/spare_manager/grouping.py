@@ -53,7 +53,7 @@ def touched(fleet: Fleet, job: Job, entry: Entry) -> Touched:
     """What this entry about `job` changes on this fleet."""
     found: set[JobId | int] = {job.id}
     if isinstance(entry, SliceSwapped | SliceMoved):
-        found.add(job.slices[entry.index].rack)
+        found.add(job.part(entry.index).rack)
         found |= _seats(fleet, entry.evicted)
         if isinstance(entry, SliceMoved):
             found.add(fleet.rack_numbers[entry.rack])

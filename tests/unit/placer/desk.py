@@ -210,7 +210,7 @@ class Desk:
 
     def all_up(self, job: str) -> None:
         """Every rank runs and is ready."""
-        for rank in range(self.cell.job(job).ranks):
+        for rank in self.cell.job(job).rank_numbers():
             self.worker(job, rank, WorkerState.RUNNING)
 
     def exit_all(self, job: str, code: int = 0) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.core.evolve import changer, quick
 from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
-from rackwright.core.fold import cell, jobs, nodes, slices
+from rackwright.core.fold import cell, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
@@ -44,6 +44,8 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
     "job.failed": jobs.job_failed,
     "job.cancelled": jobs.job_cancelled,
     "job.requeued": jobs.job_requeued,
+    "job.shrunk": sizes.job_shrunk,
+    "job.grown": sizes.job_grown,
     "job.suspended": jobs.job_suspended,
     "job.resumed": jobs.job_resumed,
     "job.notified": jobs.job_notified,

@@ -74,7 +74,7 @@ def _wound(fleet: Fleet, place: Place, of: Callable[[Job, int, WorkerId], Wound 
     """Ask for each rank on this node whether it is wounded now."""
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
-        part = job.slices[tenancy.slice]
+        part = job.part(tenancy.slice)
         rank = part.first_rank + part.nodes.index(place.node)
         wound = of(job, rank, part.worker(job.id, rank))
         if wound is not None:
@@ -218,7 +218,7 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
     )
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
-        part = job.slices[tenancy.slice]
+        part = job.part(tenancy.slice)
         rank = part.first_rank + part.nodes.index(place.node)
         if FITNESS_ORDER[need_of(job.spec, len(job.slices))] <= FITNESS_ORDER[entry.fitness]:
             put_job(fleet, evolve(job, wounds=_without_node_wound(job, rank)))
@@ -273,7 +273,7 @@ def node_uncordoned(fleet: Fleet, entry: NodeUncordoned) -> None:
     _put_node(fleet, place, cordoned=False, draining=False, cordoned_for="")
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
-        part = job.slices[tenancy.slice]
+        part = job.part(tenancy.slice)
         rank = part.first_rank + part.nodes.index(place.node)
         kept = tuple(
             wound for wound in job.wounds if wound.rank != rank or wound.kind is not WoundKind.DRAIN

@@ -62,7 +62,7 @@ def slice_swapped(fleet: Fleet, entry: SliceSwapped) -> None:
     """Some ranks of one slice go to other nodes of the rack; the others keep their process."""
     _evict(fleet, entry.evicted, entry.job)
     job = fleet.jobs[entry.job]
-    part = job.slices[entry.index]
+    part = job.part(entry.index)
     ranks = [swap.rank for swap in entry.swaps]
     codes = {wound.rank: wound for wound in job.wounds}
     for swap in entry.swaps:
@@ -99,7 +99,7 @@ def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:
     """One slice goes to another rack and keeps its block of ranks."""
     _evict(fleet, entry.evicted, entry.job)
     job = fleet.jobs[entry.job]
-    old = job.slices[entry.index]
+    old = job.part(entry.index)
     ranks = set(_ranks(old))
     planned = all(w.kind is WoundKind.DRAIN for w in job.wounds if w.rank in ranks)
     notice = (job.spec.checkpoint.on_notice_s or 0.0) if planned else 0.0
@@ -127,7 +127,7 @@ def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:
 def slice_restarted(fleet: Fleet, entry: SliceRestarted) -> None:
     """Ranks whose process is gone, or hangs and is to end, start anew where they are."""
     job = fleet.jobs[entry.job]
-    part = job.slices[entry.index]
+    part = job.part(entry.index)
     leave(fleet, job, part, entry.ranks, 0.0, job.spec.grace_s)
     incarnations = list(part.incarnations)
     for rank in entry.ranks:

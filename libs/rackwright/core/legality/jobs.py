@@ -6,15 +6,18 @@ from typing import Any
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import TRANSITIONS, JobState, WoundKind
 from rackwright.core.legality.seats import live, next_membership, seats, whole_job
+from rackwright.core.legality.sizes import grows, shrinks
 from rackwright.wire.entries.job import (
     JobApproved,
     JobBlocked,
     JobCancelled,
+    JobGrown,
     JobPinned,
     JobPlaced,
     JobQueued,
     JobRejected,
     JobRequeued,
+    JobShrunk,
     JobStarted,
     WorkerFailed,
 )
@@ -91,6 +94,20 @@ def _requeued(fleet: Fleet, entry: JobRequeued) -> str | None:
     return problem
 
 
+def _shrunk(fleet: Fleet, entry: JobShrunk) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is None:
+        problem = next_membership(fleet.jobs[entry.job], entry.membership)
+    return problem or shrinks(fleet.jobs[entry.job], entry.indexes)
+
+
+def _grown(fleet: Fleet, entry: JobGrown) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is None:
+        problem = next_membership(fleet.jobs[entry.job], entry.membership)
+    return problem or grows(fleet, fleet.jobs[entry.job], entry.slices)
+
+
 def _notified(fleet: Fleet, entry: Any) -> str | None:
     job = live(fleet, entry.job)
     return job if isinstance(job, str) else None
@@ -118,7 +135,7 @@ def _worker_failed(fleet: Fleet, entry: WorkerFailed) -> str | None:
     job = live(fleet, entry.job)
     if isinstance(job, str):
         return job
-    if not 0 <= entry.rank < job.ranks:
+    if not job.has_rank(entry.rank):
         return f"job {job.id} has no rank {entry.rank}"
     if job.worker(entry.rank) != entry.worker:
         return f"{entry.worker} is old, rank {entry.rank} is {job.worker(entry.rank)}"
@@ -139,6 +156,8 @@ RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
     "job.failed": _edge,
     "job.cancelled": _cancelled,
     "job.requeued": _requeued,
+    "job.shrunk": _shrunk,
+    "job.grown": _grown,
     "job.suspended": _edge,
     "job.resumed": _edge,
     "job.notified": _notified,

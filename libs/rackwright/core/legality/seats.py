@@ -86,10 +86,20 @@ def taken_with(rack: Rack, place: int, freed: Freed) -> int:
     return taken
 
 
-def seats(fleet: Fleet, job: Job, placements: Iterable[SlicePlacement], freed: Freed) -> str | None:
-    """May all these slices be seated together, when `freed` is given back first?"""
+def seats(
+    fleet: Fleet,
+    job: Job,
+    placements: Iterable[SlicePlacement],
+    freed: Freed,
+    *,
+    besides: int = 0,
+) -> str | None:
+    """May all these slices be seated together, when `freed` is given back first?
+
+    `besides`: slices of the job that stay where they are and are not among these.
+    """
     parts = list(placements)
-    need = need_of(job.spec, max(len(parts), len(job.slices)))
+    need = need_of(job.spec, max(len(parts) + besides, len(job.slices)))
     if _ordinary(fleet, parts, need):
         return None
     given: dict[int, dict[int, int]] = {}

@@ -42,9 +42,8 @@ def _part(fleet: Fleet, entry: Any) -> tuple[Job, Slice] | str:
     problem = next_membership(job, entry.membership)
     if problem is not None:
         return problem
-    if entry.index >= len(job.slices):
-        return f"job {job.id} has no slice {entry.index}"
-    return job, job.slices[entry.index]
+    part = next((one for one in job.slices if one.index == entry.index), None)
+    return f"job {job.id} has no slice {entry.index}" if part is None else (job, part)
 
 
 def _evicts(fleet: Fleet, victims: tuple[JobId, ...], by: JobId) -> str | None:

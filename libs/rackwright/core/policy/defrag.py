@@ -164,7 +164,7 @@ def over_limits(case: Blocked, chosen: Chosen) -> str | None:
     moved = 0
     for name, indexes in victims.items():
         victim = fleet.jobs[name]
-        gpus = sum(slice_gpus(fleet, victim.slices[index]) for index in indexes)
+        gpus = sum(slice_gpus(fleet, victim.part(index)) for index in indexes)
         equal = victim.spec.priority == case.job.spec.priority
         if equal and (len(indexes), gpus) >= case.size:
             return "not-smaller"

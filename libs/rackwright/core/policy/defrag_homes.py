@@ -83,7 +83,7 @@ def without(fleet: Fleet, leaves: tuple[Left, ...]) -> Fleet:
     trial = trial_of(fleet)
     for name, index in leaves:
         job = fleet.jobs[name]
-        part = job.slices[index]
+        part = job.part(index)
         ranks = range(part.first_rank, part.first_rank + part.size)
         leave(trial, job, part, ranks, 0.0, 0.0)
         give_back(trial, name, part)
@@ -92,7 +92,7 @@ def without(fleet: Fleet, leaves: tuple[Left, ...]) -> Fleet:
 
 def _in_the_way(case: Blocked, left: Left, slices: tuple[SlicePlacement, ...]) -> bool:
     """Does the blocked job take anything that this slice has?"""
-    part = case.fleet.jobs[left[0]].slices[left[1]]
+    part = case.fleet.jobs[left[0]].part(left[1])
     name = case.fleet.racks[part.rack].spec.rack
     return any(
         one.rack == name
@@ -108,7 +108,7 @@ def _largest_first(case: Blocked, leaves: tuple[Left, ...]) -> list[tuple[JobId,
         by_job[name] = (*by_job.get(name, ()), index)
 
     def order(one: tuple[JobId, tuple[int, ...]]) -> tuple[int, int, JobId]:
-        parts = [case.fleet.jobs[one[0]].slices[index] for index in one[1]]
+        parts = [case.fleet.jobs[one[0]].part(index) for index in one[1]]
         gpus = sum(part.gpus.bit_count() for part in parts)
         return (-sum(part.size for part in parts), -gpus, one[0])
 
@@ -117,7 +117,7 @@ def _largest_first(case: Blocked, leaves: tuple[Left, ...]) -> list[tuple[JobId,
 
 def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) -> Home | None:
     """Seat these slices of a victim on the trial fleet."""
-    parts = [victim.slices[index] for index in indexes]
+    parts = [victim.part(index) for index in indexes]
     draft = _draft(trial, victim, parts)
     homes: list[SlicePlacement] = []
     for part in parts:

@@ -235,7 +235,7 @@ def price_of_slice(case: Blocked, name: JobId, index: int) -> CostTerms | str:
     victim = case.fleet.jobs[name]
     if isinstance(price, str) or victim.spec.priority != case.job.spec.priority:
         return price
-    smaller = (1, slice_gpus(case.fleet, victim.slices[index])) < case.size
+    smaller = (1, slice_gpus(case.fleet, victim.part(index))) < case.size
     return price if smaller else "not-smaller"
 
 

@@ -160,7 +160,7 @@ def _row(case: Blocked, rack: Rack, way: Way | None) -> Row:
     leaves = set(way.leaves) if way is not None else set()
     tenants = []
     for tenancy in sorted(rack.tenancies, key=lambda one: (one.job, one.slice)):
-        part = case.fleet.jobs[tenancy.job].slices[tenancy.slice]
+        part = case.fleet.jobs[tenancy.job].part(tenancy.slice)
         price = price_of_slice(case, tenancy.job, tenancy.slice)
         tenants.append(
             Tenant(

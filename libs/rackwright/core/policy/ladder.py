@@ -4,9 +4,16 @@ A rung that is not possible costs no time. Every rung down to the one that is ta
 while a job waits for a known release nothing is said, and what follows is judged anew.
 """
 
+from dataclasses import replace
 from functools import cached_property
 
 from rackwright.core.policy.draft import Seat
+from rackwright.core.policy.elastic import (
+    goes_on_without,
+    replica_of,
+    replica_price,
+    shrink_price,
+)
 from rackwright.core.policy.moves import cleared_seat, free_seat, pays
 from rackwright.core.policy.neighbours import Swap, in_rack, notice_price, swap_price
 from rackwright.core.policy.prices import requeue_price, stall
@@ -15,11 +22,11 @@ from rackwright.core.policy.rungs import Number, Record
 from rackwright.core.policy.triage import better_left, triage
 from rackwright.core.policy.victims import Victims
 from rackwright.core.policy.waiting import patience_until, release_for
-from rackwright.wire.entries.job import JobRequeued
+from rackwright.wire.entries.job import JobRequeued, JobShrunk
 from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.reasons import Reason, Rung
 
-Healing = SliceSwapped | SliceMoved | SliceRestarted | JobRequeued
+Healing = SliceSwapped | SliceMoved | SliceRestarted | JobShrunk | JobRequeued
 
 
 class Climb:
@@ -87,7 +94,12 @@ class Climb:
         return [] if swap is None else [self._swapped(swap), *self._restarted()]
 
     def _price_without_tenant(self) -> float:
-        return self._requeue_price() if self._elsewhere is None else self._move_price()
+        if self._elsewhere is not None:
+            return self._move_price()
+        case = self.case
+        if goes_on_without(case.job, case.part) is None:
+            return min(self._requeue_price(), shrink_price(case.fleet, case.job, case.part))
+        return self._requeue_price()
 
     def _swapped(self, swap: Swap) -> SliceSwapped:
         case = self.case
@@ -136,7 +148,8 @@ class Climb:
         )
 
     def _last_resorts(self) -> list[Healing]:
-        return self._evict() or ([] if self._waits() else [self._requeued()])
+        found = self._evict() or self._shrunk()
+        return found or ([] if self._waits() else [self._requeued()])
 
     def _evict(self) -> list[Healing]:
         case, record = self.case, self.record
@@ -160,6 +173,34 @@ class Climb:
         record.take(Rung.EVICT, "evict", price, **numbers)
         return [self._moved(cleared.seat, victims)]
 
+    # Rung 6: go on with fewer slices
+
+    def _shrunk(self) -> list[Healing]:
+        case, record = self.case, self.record
+        why = goes_on_without(case.job, case.part)
+        left, least = len(case.job.slices) - 1, case.job.spec.min_slices
+        if why is not None and least is None:
+            record.skip(Rung.SHRINK, why)
+            return []
+        price = shrink_price(case.fleet, case.job, case.part)
+        numbers: dict[str, Number] = {"left": left, "min_slices": least or 1}
+        if why is not None:
+            record.skip(Rung.SHRINK, why, price, **numbers)
+            return []
+        record.take(Rung.SHRINK, "shrink", price, **numbers)
+        return [self._gone((case.part.index,), Reason(code="shrunk", numbers=numbers))]
+
+    def _gone(self, indexes: tuple[int, ...], reason: Reason) -> JobShrunk:
+        job = self.case.job
+        rung = Rung.REQUEUE if job.spec.groups else Rung.SHRINK
+        return JobShrunk(
+            job=job.id,
+            membership=job.membership + 1,
+            indexes=indexes,
+            reason=replace(reason, rung=rung),
+            rungs=self.record.climbed,
+        )
+
     # Rung 7: wait for what is known to come free
 
     def _waits(self) -> bool:
@@ -175,11 +216,24 @@ class Climb:
     def _requeue_price(self) -> float:
         """No rack is free, so it waits; nobody knows how long, W0 is what a wait counts for."""
         case = self.case
+        alone = replica_of(case.job, case.part)
+        if alone:
+            return replica_price(case.fleet, case.job, alone)
         wait = case.fleet.policy.defrag_wait0_s
         return requeue_price(case.fleet, case.job, case.now, wait)
 
-    def _requeued(self) -> JobRequeued:
+    def _requeued(self) -> JobRequeued | JobShrunk:
+        """A replica of a service goes alone, the others serve on."""
         case = self.case
+        alone = replica_of(case.job, case.part)
+        if alone:
+            nodes = sum(part.size for part in case.job.slices if part.index in alone)
+            self.record.take(Rung.REQUEUE, "no-place", self._requeue_price(), nodes=nodes)
+            numbers: dict[str, Number] = {
+                "replica": case.part.replica,
+                "group": case.job.spec.groups[case.part.group].name,
+            }
+            return self._gone(alone, Reason(code="replica.no-place", numbers=numbers))
         self.record.take(Rung.REQUEUE, "no-place", self._requeue_price(), nodes=case.job.ranks)
         return JobRequeued(
             job=case.job.id,

@@ -50,7 +50,7 @@ def case_of(fleet: Fleet, job: Job, part: Slice, wounds: tuple[Wound, ...], now:
     rack = fleet.racks[part.rack]
     need = need_of(job.spec, len(job.slices))
     ask = _ask(fleet, job, part, now)
-    same = ask.same_of(_example(fleet, job, part))
+    same = ask.same_of(example_of(fleet, job, part))
     codes = frozenset(wound.code for wound in wounds)
     fits = 0
     for place, node in enumerate(rack.nodes):
@@ -88,18 +88,25 @@ def _ask(fleet: Fleet, job: Job, part: Slice, now: float) -> Ask:
     )
     only = fleet.topology.gpus_per_node if spec.gpus is not None else 0
     ask = ask_of(fleet, job, Cut(pieces=(piece,), node_gpus=only, needs=()), 0)
-    barred = dict(ask.barred)
-    for one in job.swaps:
-        if one.at > now - fleet.policy.poison_window_s and one.code != WoundKind.DRAIN:
-            place = fleet.places[NodeId(one.node)]
-            barred[place.rack] = barred.get(place.rack, 0) | 1 << place.node
+    barred = driven_from(fleet, job, now, ask.barred)
     barred[part.rack] = barred.get(part.rack, 0) | part.mask
     return replace(ask, barred=barred, across=len(job.slices) > 1)
 
 
-def _example(fleet: Fleet, job: Job, part: Slice) -> Node:
-    """A node of the job, of another slice if there is one: this one's may be gone."""
-    other = next((one for one in job.slices if one.index != part.index), part)
+def driven_from(fleet: Fleet, job: Job, now: float, barred: dict[int, int]) -> dict[int, int]:
+    """These barred nodes by rack, and those that wounds have driven the job from lately."""
+    found = dict(barred)
+    for one in job.swaps:
+        if one.at > now - fleet.policy.poison_window_s and one.code != WoundKind.DRAIN:
+            place = fleet.places[NodeId(one.node)]
+            found[place.rack] = found.get(place.rack, 0) | 1 << place.node
+    return found
+
+
+def example_of(fleet: Fleet, job: Job, part: Slice | None) -> Node:
+    """A node of the job, of another slice than `part` if there is one: that one's may be gone."""
+    others = (one for one in job.slices if part is None or one.index != part.index)
+    other = next(others, part) or job.slices[0]
     nodes = fleet.racks[other.rack].nodes
     found = (nodes[place] for place in other.nodes if nodes[place].hardware is not None)
     return next(found, nodes[other.nodes[0]])

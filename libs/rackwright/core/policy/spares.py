@@ -80,7 +80,7 @@ def _climb(
     fleet: Fleet, job: Job, index: int, wounds: tuple[Wound, ...], now: float
 ) -> list[Healing]:
     now_job = fleet.jobs[job.id]
-    part = now_job.slices[index]
+    part = now_job.part(index)
     if fleet.racks[part.rack].isolated:
         return []
     return Climb(case_of(fleet, now_job, part, wounds, now)).entries()
@@ -158,7 +158,7 @@ def holds(fleet: Fleet, entry: Entry, now: float) -> bool:
     if illegal(fleet, entry) is not None:
         return False
     job = fleet.jobs[entry.job]
-    part = job.slices[entry.index]
+    part = job.part(entry.index)
     wounds = tuple(w for w in to_heal(fleet, job, now) if job.slice_of(w.rank) is part)
     if not wounds or fleet.racks[part.rack].isolated or suspicion(fleet, job, wounds, now):
         return False

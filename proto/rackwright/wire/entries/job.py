@@ -145,6 +145,33 @@ class JobRequeued(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobShrunk(Entry):
+    """The job goes on without these slices; every rank of the others keeps its process.
+
+    The ranks of what left are not given to others: there is a gap until `job.grown` fills it.
+    """
+
+    TYPE: ClassVar[str] = "job.shrunk"
+    job: JobRef
+    membership: Membership
+    indexes: Annotated[tuple[Natural, ...], Len(1, MAX_SLICES)]
+    reason: Reason
+    rungs: Annotated[tuple[RungTaken, ...], Len(0, 16)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobGrown(Entry):
+    """More slices of a running job have nodes: those it went on without, with their old index and
+    ranks, or replicas it started without, at the end. The others keep their processes."""
+
+    TYPE: ClassVar[str] = "job.grown"
+    job: JobRef
+    membership: Membership
+    slices: Annotated[tuple[SlicePlacement, ...], Len(1, MAX_SLICES)]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSuspended(Entry):
     """Taken off its nodes until somebody resumes it."""
 
@@ -217,6 +244,8 @@ JOB_ENTRIES = (
     JobFailed,
     JobCancelled,
     JobRequeued,
+    JobShrunk,
+    JobGrown,
     JobSuspended,
     JobResumed,
     JobNotified,

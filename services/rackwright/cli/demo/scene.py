@@ -133,7 +133,7 @@ class Scene:
 
     def nodes_of(self, name: str, index: int) -> list[NodeId]:
         """The nodes of a slice in rank order."""
-        part = self.job(name).slices[index]
+        part = self.job(name).part(index)
         rack = self.watched.fleet.racks[part.rack]
         return [rack.nodes[place].name for place in part.nodes]
 

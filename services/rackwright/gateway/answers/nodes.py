@@ -141,7 +141,7 @@ def _tenants(
 ) -> Iterator[views.TenantView]:
     """Workers that belong here, then those that are to end here."""
     for tenancy in rack.tenants_at(place):
-        part = context.fleet.jobs[tenancy.job].slices[tenancy.slice]
+        part = context.fleet.jobs[tenancy.job].part(tenancy.slice)
         at = part.nodes.index(place)
         rank = part.first_rank + at
         worker = worker_id(tenancy.job, rank, part.incarnations[at])

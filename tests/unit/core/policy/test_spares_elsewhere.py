@@ -168,8 +168,9 @@ def test_part_of_a_node_without_a_place_is_requeued() -> None:
     made.unfit("r0-n00")
     (entry,) = decided(made)
     assert isinstance(entry, JobRequeued)
-    assert rungs(entry)[-3:] == [
+    assert rungs(entry)[-4:] == [
         (Rung.EVICT, False, "part-of-node"),
+        (Rung.SHRINK, False, "not-elastic"),
         (Rung.WAIT, False, "release.none"),
         (Rung.REQUEUE, True, "no-place"),
     ]
@@ -225,8 +226,9 @@ def test_higher_priority_is_not_cleared_away() -> None:
     made.unfit("r0-n03")
     (entry,) = decided(made)
     assert isinstance(entry, JobRequeued)
-    assert rungs(entry)[-3:] == [
+    assert rungs(entry)[-4:] == [
         (Rung.EVICT, False, "victims.none"),
+        (Rung.SHRINK, False, "not-elastic"),
         (Rung.WAIT, False, "release.none"),
         (Rung.REQUEUE, True, "no-place"),
     ]
@@ -253,8 +255,9 @@ def test_clearing_that_does_not_pay_is_skipped() -> None:
     made.unfit("r0-n03")
     (entry,) = decided(made)
     assert isinstance(entry, JobRequeued)
-    assert rungs(entry)[-3:] == [
+    assert rungs(entry)[-4:] == [
         (Rung.EVICT, False, "victims.dear"),
+        (Rung.SHRINK, False, "not-elastic"),
         (Rung.WAIT, False, "release.none"),
         (Rung.REQUEUE, True, "no-place"),
     ]
