@@ -8,16 +8,16 @@ from __future__ import annotations
 import asyncio
 import datetime
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import structlog
 
-from rackwright.bus.errors import BusAway
+from rackwright.bus.opening import patiently
 from rackwright.bus.ports import Bus, Handler, Message
 from rackwright.host.clock import Clock
 from rackwright.host.standing import Standing
@@ -27,9 +27,7 @@ from rackwright.wire.message import LENIENT
 ASK_S = 1.0
 FIRST_S = 0.3
 GONE_S = 3.5
-RETRY_S = 0.5
 MAX_ANSWER = 16_384
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,23 +86,15 @@ class Presence:
         """Answer and ask until cancelled."""
         async with AsyncExitStack() as closing:
             for subject, say in self._endpoints().items():
-                responder = await self._patiently(partial(self._core.respond, subject, say))
+                responder = await patiently(partial(self._core.respond, subject, say))
                 closing.push_async_callback(responder.aclose)
-            answers = await self._patiently(partial(self._core.subscribe, self._inbox))
+            answers = await patiently(partial(self._core.subscribe, self._inbox))
             closing.push_async_callback(answers.aclose)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._ask())
                 while messages := await answers.batch():
                     for message in messages:
                         self._note(message)
-
-    async def _patiently(self, opening: Callable[[], Awaitable[T]]) -> T:
-        """What `opening` opens, once the bus is there."""
-        while True:
-            try:
-                return await opening()
-            except BusAway:
-                await asyncio.sleep(RETRY_S)
 
     # Answering
 

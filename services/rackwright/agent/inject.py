@@ -10,18 +10,18 @@ import os
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.node import NodeAgent
 from rackwright.agent.xid import parse_xid
-from rackwright.bus.errors import BusAway, RequestFailed
+from rackwright.bus.errors import RequestFailed
+from rackwright.bus.opening import patiently
 from rackwright.bus.ports import Bus, Message, Responder
 from rackwright.wire.ids import CellName, NodeId
 from rackwright.wire.subjects import Subjects
-
-RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,7 @@ class Injector:
             return json.dumps(self._inject(self._targets[node], message.data)).encode()
 
         subject = self._subjects.query(f"inject.{node}")
-        while True:
-            try:
-                return await self._bus.core.respond(subject, answer)
-            except BusAway:
-                await asyncio.sleep(RETRY_S)
+        return await patiently(partial(self._bus.core.respond, subject, answer))
 
     def _inject(self, target: Target, data: bytes) -> dict[str, Any]:
         where = f"inject.{target.agent.who.node}"

@@ -5,11 +5,13 @@ One watch per rack and one for jobs, however many nodes this process hosts.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
 from rackwright.bus.errors import BusAway
+from rackwright.bus.opening import patiently
 from rackwright.bus.ports import Bus, Change, Feed, Ready, Subscription
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, JobId, RackId
@@ -18,7 +20,6 @@ from rackwright.wire.signals import Echo
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import JobValue, RackAssignments
 
-RETRY_S = 0.5
 REREAD_S = 30.0  # a watch may have gone deaf (P4.3)
 
 log = structlog.get_logger()
@@ -142,11 +143,8 @@ class Racks:
 
     async def _echo_feed(self, rack: RackId) -> Subscription:
         """Listen to the echoes of a rack, as soon as the bus lets us."""
-        while True:
-            try:
-                return await self._bus.core.subscribe(self._subjects.echo(rack), limit=256)
-            except BusAway:
-                await asyncio.sleep(RETRY_S)
+        subject = self._subjects.echo(rack)
+        return await patiently(partial(self._bus.core.subscribe, subject, limit=256))
 
 
 def _read(kind: type[B], data: bytes, where: str) -> B | None:

@@ -11,6 +11,7 @@ from functools import partial
 from aiohttp import web
 
 from rackwright.bus.errors import RequestFailed
+from rackwright.bus.opening import patiently
 from rackwright.bus.ports import Bus, Message
 from rackwright.gateway import asked
 from rackwright.gateway.answers import answer
@@ -50,7 +51,14 @@ class Desk:
         runner.on_folded(history.heard)
         subjects = Subjects(CellName(bus.cell))
         responders = [
-            await bus.core.respond(subjects.query(name), partial(self._reply, name), queue=QUEUE)
+            await patiently(
+                partial(
+                    bus.core.respond,
+                    subjects.query(name),
+                    partial(self._reply, name),
+                    queue=QUEUE,
+                )
+            )
             for name in QUESTIONS
         ]
         try:
