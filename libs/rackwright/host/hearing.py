@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from rackwright.bus.errors import LedgerGap, StreamReplaced
 from rackwright.bus.ports import Bus, Feed, Ready, Stored
+from rackwright.core.fleet import Answers
 from rackwright.host.aside import DeadLetterBox
 from rackwright.host.clock import Clock
 from rackwright.host.crew import Crew
@@ -31,6 +32,17 @@ class WishesReplaced(HostError):
         super().__init__(
             f"the wish stream was recreated or restored ({why}), but the ledger says up to which"
             " sequence of the old one wishes are answered; restore it or start a new cell"
+        )
+        self.why = why
+
+
+class WishesShorter(HostError):
+    """The wish stream has lost its end, but nothing of what the ledger has answered."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"the wish stream has lost its end ({why}), all of it unanswered; started again, this"
+            " copy reads on from what is left"
         )
         self.why = why
 
@@ -82,8 +94,8 @@ class Hearing:
             if wanted
         ]
 
-    def start(self, *, wishes_from: int, now: float) -> None:
-        """Begin to listen: wishes from a sequence on, signals of the last minute."""
+    def start(self, *, answered: Callable[[], Answers], now: float) -> None:
+        """Begin to listen: wishes from the first unanswered one on, signals of the last minute."""
         if self._hears.status:
             feed = self._bus.status.follow()
             self._crew.start(self._read(self.status, feed, read_status), "status")
@@ -91,7 +103,7 @@ class Hearing:
             signals = self._bus.signals.follow(now - SIGNALS_BACK_S)
             self._crew.start(self._read(self.signals, signals, read_signal), "signals")
         if self._hears.wishes:
-            self._crew.start(self._read_wishes(wishes_from), "wishes")
+            self._crew.start(self._read_wishes(answered), "wishes")
 
     def cover(self, present: int, ordinal: int) -> None:
         """Hear the heartbeats of this copy's share of the shards."""
@@ -119,14 +131,16 @@ class Hearing:
                     else:
                         await source.put(arrival)
 
-    async def _read_wishes(self, start: int) -> None:
+    async def _read_wishes(self, answered: Callable[[], Answers]) -> None:
         try:
-            async with self._bus.wishes.follow(start) as feed:
+            async with self._bus.wishes.follow(answered().floor + 1) as feed:
                 while items := await feed.batch(BATCH):
                     for item in items:
                         await self.wishes.put(await self._wish(item))
         except (LedgerGap, StreamReplaced) as error:
-            raise WishesReplaced(str(error)) from error
+            end = error.last if isinstance(error, StreamReplaced) else error.got - 1
+            lost = end < max(answered().floor, *answered().above, 0)
+            raise (WishesReplaced if lost else WishesShorter)(str(error)) from error
 
     async def _wish(self, stored: Stored) -> Arrival:
         arrival = read_wish(self._cell, stored, self._mono() + AHEAD_S)

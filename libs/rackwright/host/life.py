@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from rackwright.bus.ports import Bus, Feed, Headers, Stored
+from rackwright.core.fleet import Answers
 from rackwright.core.machine import Deed, Machine
 from rackwright.host.aside import DeadLetterBox
 from rackwright.host.clock import Clock, LedgerClock
@@ -122,14 +123,17 @@ class Life(Generic[S]):
         """What the machine remembers now."""
         return self._mind.state
 
+    def _answered(self) -> Answers:
+        """The wishes that this service has answered by now."""
+        return self._standing.fleet.answers.get(self._around.author.service, Answers())
+
     # Its course
 
     async def run(self) -> None:
         """Live."""
-        floor = self._standing.fleet.answers.get(self._around.author.service)
         self._crew.start(self._read_ledger(), "ledger")
         self._crew.start(self._box.run(), "dead letters")
-        self._hearing.start(wishes_from=(floor.floor if floor else 0) + 1, now=self._now())
+        self._hearing.start(answered=self._answered, now=self._now())
         try:
             while not self._ended():
                 self._crew.check()

@@ -73,6 +73,13 @@ class Refuser:
         return state, [Offer(entries=entries, wishes_to=to)]
 
 
+class Waverer(Refuser):
+    """Hears wishes and answers none."""
+
+    def _answer(self, state: Seen, fleet: Fleet) -> tuple[Seen, list[Effect]]:
+        return state, []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticks:
     """How often to tick still, and what came back."""

@@ -17,7 +17,7 @@ from rackwright.host.commits import Author
 from rackwright.host.create import create_ledger
 from rackwright.host.errors import ForeignLedger, TooManyStarts
 from rackwright.host.follower import Follower
-from rackwright.host.hearing import Hears, WishesReplaced
+from rackwright.host.hearing import Hears, WishesReplaced, WishesShorter
 from rackwright.host.runner import Runner
 from rackwright.host.standing import Standing
 from rackwright.wire.codec import encode
@@ -29,7 +29,7 @@ from rackwright.wire.signals import NodeStatus
 from rackwright.wire.subjects import Subjects
 from tests.integration.bus.harness import Harness
 from tests.integration.host.helpers import FaultyBus, answers, ledger, running, until, wish
-from tests.integration.host.machines import Refuser, Seen
+from tests.integration.host.machines import Refuser, Seen, Waverer
 
 WISHES = Hears(wishes=True)
 
@@ -269,6 +269,25 @@ async def test_another_wish_stream_ends_the_process(harness: Harness, bus: Bus) 
     again = Runner(Refuser(), WISHES, bus)
     with pytest.raises(WishesReplaced):
         await again.run()
+
+
+async def test_a_wish_stream_without_its_unanswered_end_can_be_read_on(
+    harness: Harness, bus: Bus
+) -> None:
+    runner = Runner(Waverer(), WISHES, bus)
+    task = asyncio.create_task(runner.run())
+    await until(lambda: runner.standing.ready)
+    seq = await wish(bus, "a")
+    await until(lambda: runner.state is not None and runner.state.last == seq)
+    await harness.forget(Kind.WISH)  # nobody has answered anything
+    await harness.crash()
+    await harness.recover()
+    with pytest.raises(WishesShorter):
+        await task
+    again = Runner(Refuser(), WISHES, bus)
+    async with running(again):
+        seq = await wish(bus, "b")
+        await until(lambda: again.standing.fleet.answered("placer", seq))
 
 
 async def test_a_closed_bus_ends_the_process(harness: Harness) -> None:
