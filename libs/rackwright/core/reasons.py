@@ -182,6 +182,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "evict": ("work that may be preempted makes room in another rack",),
     "victims.none": ("no work elsewhere may be preempted",),
     "victims.dear": ("preempting elsewhere costs more than starting again",),
+    "zero-spares": (
+        "no spare is left in its rack and the next is due in {due_h} hours; {rack} has {spares}",
+        "no spare is left in its rack and none is due; {rack} has {spares}",
+    ),
     "not-elastic": ("the job does not say with how few slices it can go on (min_slices)",),
     "slices.min": ("{left} slices would be left, it needs {min_slices}",),
     "shrink": ("the job goes on with {left} slices; it needs {min_slices}",),

@@ -92,6 +92,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "defrag.planned",
             "defrag.withdrawn",
             "job.notified",
+            "slice.moved",
         ),
         Party.DISPATCHER: ("snapshot.verified",),
         Party.ADMIN: ("cell.upgraded", "ledger.created"),

@@ -123,6 +123,9 @@ class Policy(Part):
     hold_max_s: NotNegative = knob(
         600.0, "s", "a restart: so long a wounded job waits for a place that comes free by itself"
     )
+    zero_spare_move_s: NotNegative = knob(
+        345_600.0, "s", "4 days: a move costs as much as so long without a spare (26 and 5.8 GPU-h)"
+    )
     recovery_notice_s: NotNegative = knob(30.0, "s", "notice to a tenant evicted for recovery")
 
     defrag_delay_s: NotNegative = knob(30.0, "s", "blocks that end by themselves end before this")

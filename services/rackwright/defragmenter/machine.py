@@ -32,6 +32,7 @@ from rackwright.core.policy.defrag import (
 from rackwright.core.policy.defrag_course import course, notices
 from rackwright.core.policy.pinning import lowest_priority
 from rackwright.core.policy.precedence import recovery_first
+from rackwright.core.policy.zero_spares import in_want, planned_move
 from rackwright.defragmenter.state import Decided, Ending, Look, State
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.slice import DefragPlanned
@@ -176,10 +177,15 @@ def _next_plan(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         return [] if again is None else [_wake(event, float(again))]
     if state.decided is not None:
         return [*_offered(state, fleet, state.decided, event.now), WakeAt(mono=event.mono + ASK_S)]
+    moved = _for_spares(state, fleet, event)
+    if moved:
+        return moved
     names = to_look_at(state, fleet, event.now)
     due = {name: _due(state, fleet, name, event.now) for name in names}
     ripe = [fleet.jobs[name] for name, at in due.items() if at <= event.now]
     effects: list[Effect] = []
+    if any(in_want(fleet, event.now)):
+        effects.append(WakeAt(mono=event.mono + LOOK_S))
     if ripe:
         job = min(ripe, key=lambda one: _order(state, one))
         effects += _look(state, fleet, job, event)
@@ -187,6 +193,16 @@ def _next_plan(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     if due:
         effects.append(_wake(event, min(due.values())))
     return effects
+
+
+def _for_spares(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
+    """A slice that leaves a rack without spares; where plans need approval nothing moves so."""
+    if fleet.policy.defrag_approve:
+        return []
+    entry = planned_move(fleet, state.seen.checkpoints(), event.now)
+    if entry is None:
+        return []
+    return [Offer(entries=(entry,)), WakeAt(mono=event.mono + ASK_S)]
 
 
 def to_look_at(state: State, fleet: Fleet, now: float) -> list[JobId]:

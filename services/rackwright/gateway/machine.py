@@ -58,12 +58,13 @@ def _room(state: State, node: NodeId) -> bool:
 
 
 def checkpoints(state: State, fleet: Fleet) -> dict[JobId, float]:
-    """When each placed job saved its state last, as far as its current workers say."""
+    """When each placed job saved its state last, as far as its current workers say: the oldest,
+    since a checkpoint is whole when every rank that writes one has written it."""
     found: dict[JobId, float] = {}
     for job in fleet.jobs.values():
         saved = [at for at in _saved(state, fleet, job) if at is not None]
         if saved:
-            found[job.id] = max(saved)
+            found[job.id] = min(saved)
     return found
 
 

@@ -9,13 +9,12 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.occupancy import startable
 from rackwright.core.policy.cut import Cut, cut, whole_slice
+from rackwright.core.policy.pinning import OVERDUE_INTERVALS
 from rackwright.core.policy.prices import gpus_of, recently_stopped
 from rackwright.core.policy.starvation import starved
 from rackwright.gateway.machine import State
 from rackwright.wire.jobs import TopologyNeed
 from rackwright.wire.nodes import Fitness, RepairAction
-
-OVERDUE_INTERVALS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

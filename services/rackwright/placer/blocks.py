@@ -7,6 +7,7 @@ from rackwright.core.jobs import Job, JobState
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
 from rackwright.core.policy.causes import why_blocked
 from rackwright.placer.jobqueue import Shape
+from rackwright.placer.reports import Saved
 from rackwright.placer.state import Judged, State
 from rackwright.wire.entries.job import JobBlocked
 from rackwright.wire.ids import JobId
@@ -71,7 +72,7 @@ def _fresh(state: State, shape: Shape, event: Event) -> bool:
 
 def _judged(state: State, fleet: Fleet, job: Job, shape: Shape, event: Event) -> Reason:
     if not _fresh(state, shape, event):
-        reason = why_blocked(fleet, job, event.now)
+        reason = why_blocked(fleet, job, event.now, Saved(state.reports, fleet))
         state.judged[shape] = Judged(mono=event.mono, reason=reason)
     return state.judged[shape].reason
 

@@ -4,6 +4,7 @@ A report is old if and only if its worker is not the current one of its rank; so
 kept as they are, and only who judges a job compares.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -129,6 +130,31 @@ class Reports:
         tally.up -= up
         tally.done -= done
         tally.bad.pop(status.worker, None)
+
+
+class Saved(Mapping[JobId, float]):
+    """When jobs saved their last checkpoint: the oldest of what their ranks tell of, since one is
+    whole when every rank that writes it has. Found when it is asked for.
+    """
+
+    def __init__(self, reports: Reports, fleet: Fleet) -> None:
+        self.reports = reports
+        self.fleet = fleet
+
+    def __getitem__(self, name: JobId) -> float:
+        job = self.fleet.jobs[name]
+        told = (self.reports.status_of(job.worker(rank)) for rank in job.rank_numbers())
+        times = [one.checkpoint_at for one in told if one is not None]
+        found = [at for at in times if at is not None]
+        if not found:
+            raise KeyError(name)
+        return min(found)
+
+    def __iter__(self) -> Iterator[JobId]:
+        return (name for name in self.fleet.jobs if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def is_done(status: WorkerStatus | None) -> bool:

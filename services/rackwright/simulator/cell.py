@@ -12,6 +12,7 @@ from typing import Any
 
 from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
+from rackwright.core.policy.zero_spares import in_want
 from rackwright.defragmenter.config import HEARS as DEFRAGMENTER_HEARS
 from rackwright.defragmenter.machine import Defragmenter
 from rackwright.host.hearing import Hears
@@ -36,7 +37,7 @@ from rackwright.wire.nodes import RackSpec
 
 NAME = CellName("simulated")
 TICK_EVERY_S = 50.0
-MOVABLE = frozenset({"topology.movable"})
+MOVABLE = frozenset({"topology.movable", "topology.pinned"})  # pinned: until it is told
 AWAKE_S = 1.0  # the defragmenter looks at every job that is due within this time
 
 Watcher = Callable[[Fleet, Step], None]
@@ -186,7 +187,8 @@ class SimCell:
         """Let the defragmenter look at what is blocked, if anything is."""
         fleet = self.ledger.fleet
         blocked = (fleet.jobs[name].blocked for name in fleet.queued)
-        if fleet.plans or any(one is not None and one.code in MOVABLE for one in blocked):
+        blocks = any(one is not None and one.code in MOVABLE for one in blocked)
+        if fleet.plans or blocks or any(in_want(fleet, self.engine.now)):
             self.world.tell_checkpoints()
             thinker.resume()
             self.engine.later(AWAKE_S, self._rest, thinker)

@@ -27,11 +27,11 @@ def test_the_last_word_of_a_node_counts() -> None:
     assert seen.worker(WorkerId("a/0/2")) == worker("a/0/2")
 
 
-def test_checkpoints_of_placed_jobs_are_the_newest_of_their_workers() -> None:
+def test_checkpoints_of_placed_jobs_are_the_oldest_of_their_workers() -> None:
     made = storied(1)
     made.sit("a", "r0", [0, 1])
     made.sit("b", "r0", [2])
     made.says("r0-n00", worker("a/0/1", 10.0))
     made.says("r0-n01", worker("a/1/1", 12.0), worker("gone/0/1", 99.0))
     made.says("r0-n02", worker("b/0/1"))
-    assert checkpoints(made.state, made.fleet) == {"a": 12.0}
+    assert checkpoints(made.state, made.fleet) == {"a": 10.0}

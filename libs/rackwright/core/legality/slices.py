@@ -109,9 +109,9 @@ def _moved(fleet: Fleet, entry: SliceMoved) -> str | None:
     problem = _evicts(fleet, entry.evicted, entry.job)
     if problem is not None:
         return problem
-    ranks = range(part.first_rank, part.first_rank + part.size)
-    if not any(wound.rank in ranks for wound in job.wounds):
-        return f"slice {part.index} is not wounded"
+    problem = _may_leave(job, part, entry)
+    if problem is not None:
+        return problem
     if entry.nodes.bit_count() != part.size:
         return f"{entry.nodes.bit_count()} nodes for a slice of {part.size}"
     if entry.gpus.bit_count() != part.gpus.bit_count():
@@ -127,6 +127,18 @@ def _moved(fleet: Fleet, entry: SliceMoved) -> str | None:
     # Its own nodes are free too: a slice may move within a rack when it is part of a node.
     freed.setdefault(part.rack, []).append((part.mask, part.gpus))
     return seats(fleet, job, (place,), freed)
+
+
+def _may_leave(job: Job, part: Slice, entry: SliceMoved) -> str | None:
+    """A wounded slice leaves; one that is well only while all of its job is, and takes nobody's
+    place."""
+    if entry.planned:
+        settled = job.started == job.membership and job.plan is None and not job.wounds
+        return None if settled and not entry.evicted else f"job {job.id} is not settled"
+    ranks = range(part.first_rank, part.first_rank + part.size)
+    if not any(wound.rank in ranks for wound in job.wounds):
+        return f"slice {part.index} is not wounded"
+    return None
 
 
 def _restarted(fleet: Fleet, entry: SliceRestarted) -> str | None:

@@ -14,6 +14,7 @@ from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
 from rackwright.core.policy.cut import Cut, Numbers, cut, least_replicas
 from rackwright.core.policy.nominal import shortage
 from rackwright.core.policy.outlook import (
+    InTheWay,
     built,
     fitting_slices,
     healthy,
@@ -22,6 +23,7 @@ from rackwright.core.policy.outlook import (
     pins,
     released,
 )
+from rackwright.core.policy.pinning import UNTOLD, Checkpoints
 from rackwright.core.policy.placement import place_on
 from rackwright.core.policy.quota import gpus_of, over_quota
 from rackwright.wire.reasons import Cause, Reason
@@ -29,8 +31,11 @@ from rackwright.wire.reasons import Cause, Reason
 NAMED = 3  # nodes or jobs that a reason names
 
 
-def why_blocked(fleet: Fleet, job: Job, now: float) -> Reason:
-    """Why this queued job has no place. Looks at every rack where a short answer does not do."""
+def why_blocked(fleet: Fleet, job: Job, now: float, checkpoints: Checkpoints = UNTOLD) -> Reason:
+    """Why this queued job has no place. Looks at every rack where a short answer does not do.
+
+    `checkpoints`: when jobs saved last; work that is overdue with that is not moved.
+    """
     made = _least(fleet, job)
     if isinstance(made, Reason):
         return Reason(code=Cause.NEVER, numbers={**made.numbers, "problem": made.code})
@@ -52,7 +57,7 @@ def why_blocked(fleet: Fleet, job: Job, now: float) -> Reason:
         return Reason(code=Cause.CAPACITY, numbers=numbers | room)
     if place_on(free, job) is not None:
         return Reason(code=Cause.HELD, numbers=numbers | _holds(fleet, job, now))
-    return _topology(free, job, ask, made, numbers)
+    return _topology(free, job, ask, made, numbers, checkpoints)
 
 
 def _least(fleet: Fleet, job: Job) -> Cut | Reason:
@@ -163,9 +168,17 @@ def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:
     return numbers
 
 
-def _topology(free: Fleet, job: Job, ask: Ask, made: Cut, numbers: Numbers) -> Reason:
-    gpus = gpus_of(free, made)
-    could = movable(free, ask, made, job, gpus)
+def _topology(
+    free: Fleet, job: Job, ask: Ask, made: Cut, numbers: Numbers, checkpoints: Checkpoints
+) -> Reason:
+    case = InTheWay(
+        fleet=free,
+        blocked=job,
+        slices=len(made.pieces),
+        gpus=gpus_of(free, made),
+        checkpoints=checkpoints,
+    )
+    could = movable(case, ask, made)
     fits = fitting_slices(free, ask, made, could)
     numbers |= {"fits_when_moved": fits, "free": free.index.usable, "room": free.index.room}
     if fits == len(made.pieces):
@@ -179,7 +192,7 @@ def _topology(free: Fleet, job: Job, ask: Ask, made: Cut, numbers: Numbers) -> R
             continue
         racks += 1
         for tenancy in rack.tenancies if len(names) < NAMED else ():
-            if pins(free, job, len(made.pieces), gpus, tenancy.job):
+            if pins(case, tenancy.job):
                 names.setdefault(tenancy.job)
     pinned: Numbers = {"pinned_racks": racks, "pins": ", ".join(list(names)[:NAMED])}
     return Reason(code=Cause.TOPOLOGY_PINNED, numbers=numbers | pinned)

@@ -15,7 +15,6 @@ from rackwright.core.legality import illegal
 from rackwright.core.policy.ask import kept_for_wounded
 from rackwright.core.policy.defrag_cost import (
     Blocked,
-    Checkpoints,
     benefit,
     blocked,
     forbidden,
@@ -27,6 +26,7 @@ from rackwright.core.policy.defrag_homes import Home, Settled, settle
 from rackwright.core.policy.defrag_racks import Survey, surveys
 from rackwright.core.policy.defrag_releases import release_at
 from rackwright.core.policy.defrag_search import Chosen, cheapest_sets
+from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.prices import HOUR
 from rackwright.wire.entries.slice import DefragPlanned, Victim, VictimMove

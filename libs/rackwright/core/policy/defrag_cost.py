@@ -3,7 +3,6 @@
 The formula and the list are those of the policy page, section 3. Costs are in GPU-hours.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rackwright.core.fleet import Fleet
@@ -11,7 +10,7 @@ from rackwright.core.jobs import Job, JobState, Slice
 from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.limits import ends_at
-from rackwright.core.policy.pinning import never_moves
+from rackwright.core.policy.pinning import Checkpoints, stays, unsaved
 from rackwright.core.policy.prices import HOUR, recently_stopped, weight
 from rackwright.core.policy.quota import gpus_of as gpus_asked
 from rackwright.core.policy.starvation import is_starved
@@ -20,10 +19,6 @@ from rackwright.wire.ids import JobId
 from rackwright.wire.reasons import Cause, Reason
 
 DAY = 86_400.0
-OVERDUE_INTERVALS = 2.0  # without a checkpoint for so many declared intervals work is pinned
-
-Checkpoints = Mapping[JobId, float]
-"""Ledger time of the last checkpoint of each job that has reported one."""
 Price = CostTerms | str
 """What moving a job costs, or the code of what forbids it."""
 
@@ -99,12 +94,7 @@ def forbidden(case: Blocked, victim: Job) -> str | None:
 
 
 def _pinned(case: Blocked, victim: Job) -> str | None:
-    never = never_moves(case.fleet.policy, victim)
-    interval = victim.spec.checkpoint.interval_s
-    if never is not None or interval is None:
-        return never
-    late = unsaved(case, victim, 0.0) > OVERDUE_INTERVALS * interval
-    return "checkpoint.overdue" if late else None
+    return stays(case.fleet, victim, case.checkpoints, case.now)
 
 
 def _unsettled(victim: Job) -> str | None:
@@ -167,18 +157,6 @@ def move_of(victim: Job) -> VictimMove:
     return VictimMove.SLICE if len(victim.slices) > 1 else VictimMove.RESTART
 
 
-def unsaved(case: Blocked, victim: Job, later_s: float) -> float:
-    """Seconds of work since the last checkpoint, or since it got its nodes, in `later_s` seconds.
-
-    Counted from the placement and not from the last `job.started`: a swap in between lost nothing.
-    """
-    since = victim.placed_at if victim.placed_at is not None else case.now
-    saved = case.checkpoints.get(victim.id)
-    if saved is not None:
-        since = max(since, min(saved, case.now))
-    return max(0.0, case.now + later_s - since)
-
-
 def terms(case: Blocked, victim: Job, home_s: float, move: VictimMove | None = None) -> CostTerms:
     """G x (L + R + H) x w(p) x (1 + b n) + c, for a home that is free in `home_s` seconds.
 
@@ -190,7 +168,7 @@ def terms(case: Blocked, victim: Job, home_s: float, move: VictimMove | None = N
         lost, restart = 0.0, policy.defrag_slice_move_s
     else:
         saves = checkpoint.on_notice_s is not None and checkpoint.on_notice_s <= case.notice_s
-        lost = 0.0 if saves else unsaved(case, victim, case.notice_s)
+        lost = 0.0 if saves else unsaved(victim, case.checkpoints, case.now, case.notice_s)
         restart = checkpoint.restart_s
     made = CostTerms(
         gpus=victim_gpus(case, victim),

@@ -15,9 +15,10 @@ from rackwright.core.policy.defrag import (
     judge,
     ripe_at,
 )
-from rackwright.core.policy.defrag_cost import Blocked, Checkpoints, slice_gpus
+from rackwright.core.policy.defrag_cost import Blocked, slice_gpus
 from rackwright.core.policy.defrag_racks import Way, price_of_slice
 from rackwright.core.policy.defrag_search import Chosen
+from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.racks import Rack
 from rackwright.wire.entries.slice import CostTerms
 from rackwright.wire.ids import JobId, RackId

@@ -1,6 +1,7 @@
 """Whether a job would fit if some things were otherwise: repaired, released, moved."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
@@ -10,8 +11,9 @@ from rackwright.core.policy.ask import Ask, Same
 from rackwright.core.policy.cut import Cut
 from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.nominal import bins_of, fitting, scattered
-from rackwright.core.policy.pinning import never_moves
+from rackwright.core.policy.pinning import Checkpoints, stays
 from rackwright.core.racks import Rack, refresh_health
+from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness
 
 NodesOf = Callable[[Rack], int]
@@ -102,16 +104,27 @@ def healthy(fleet: Fleet, ask: Ask) -> NodesOf:
     return nodes
 
 
-def movable(fleet: Fleet, ask: Ask, made: Cut, blocked: Job, gpus: int) -> NodesOf:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InTheWay:
+    """A blocked job, what it asks for, and when others saved their last checkpoints."""
+
+    fleet: Fleet
+    blocked: Job
+    slices: int
+    gpus: int
+    checkpoints: Checkpoints
+
+
+def movable(case: InTheWay, ask: Ask, made: Cut) -> NodesOf:
     """Fit nodes that are free, or have only work that may make room for this job."""
-    fit = healthy(fleet, ask)
+    fit = healthy(case.fleet, ask)
     part = made.pieces[0].gpus
 
     def nodes(rack: Rack) -> int:
         found = fit(rack)
         stays: dict[int, int] = {}
         for tenancy in rack.tenancies:
-            if found & tenancy.mask and pins(fleet, blocked, len(made.pieces), gpus, tenancy.job):
+            if found & tenancy.mask and pins(case, tenancy.job):
                 for place in bits(tenancy.mask):
                     whole = (1 << rack.nodes[place].gpus) - 1
                     stays[place] = stays.get(place, 0) | (tenancy.gpus or whole)
@@ -124,19 +137,20 @@ def movable(fleet: Fleet, ask: Ask, made: Cut, blocked: Job, gpus: int) -> Nodes
     return nodes
 
 
-def pins(fleet: Fleet, blocked: Job, slices: int, gpus: int, victim: str) -> bool:
-    """May this work not make room for the blocked job, today or tomorrow?
+def pins(case: InTheWay, victim: JobId) -> bool:
+    """May this work not make room for the blocked job? The rules are those of plans but for what
+    passes by itself: that it is young, was moved lately, starts or is wounded.
 
     At equal priority only smaller work makes room, so A moves B moves A cannot occur.
     """
-    job = fleet.jobs[victim]  # type: ignore[index]
-    if never_moves(fleet.policy, job) is not None:
+    job = case.fleet.jobs[victim]
+    if stays(case.fleet, job, case.checkpoints, case.fleet.time) is not None:
         return True
-    theirs, ours = job.spec.priority, blocked.spec.priority
+    theirs, ours = job.spec.priority, case.blocked.spec.priority
     if theirs > ours:
         return True
     if theirs < ours or len(job.slices) > 1:
         return False
     part = job.slices[0]
-    taken = part.gpus.bit_count() or part.size * fleet.topology.gpus_per_node
-    return (1, taken) >= (slices, gpus)
+    taken = part.gpus.bit_count() or part.size * case.fleet.topology.gpus_per_node
+    return (1, taken) >= (case.slices, case.gpus)

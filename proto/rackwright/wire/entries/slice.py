@@ -47,7 +47,8 @@ class SliceMoved(Entry):
     """One slice went to another rack as a whole, keeping its block of ranks.
 
     `gpus` is 0 for whole nodes, else the GPUs of the one node, as many as before; a slice that is
-    part of a node may stay in its rack. `lent`: it sits on spares now.
+    part of a node may stay in its rack. `lent`: it sits on spares now. `planned`: nothing of the
+    job is wounded, it leaves for a better place.
     """
 
     TYPE: ClassVar[str] = "slice.moved"
@@ -58,6 +59,7 @@ class SliceMoved(Entry):
     nodes: NodeMask
     gpus: GpuMask = 0
     lent: bool = False
+    planned: bool = False
     evicted: Evicted = ()
     rungs: Rungs
 

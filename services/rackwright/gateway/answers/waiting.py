@@ -3,8 +3,10 @@
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.causes import why_blocked
+from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.policy.placement import place
 from rackwright.gateway.context import Context
+from rackwright.gateway.machine import checkpoints
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 
@@ -14,7 +16,7 @@ def waits(context: Context, job: Job) -> Reason | None:
     fleet, now = context.fleet, context.now
     match job.state:
         case JobState.QUEUED:
-            return _queued(fleet, job, now)
+            return _queued(fleet, job, now, checkpoints(context.state, fleet))
         case JobState.PLACED:
             return _coming_up(context, job)
         case JobState.SUSPENDED:
@@ -23,7 +25,7 @@ def waits(context: Context, job: Job) -> Reason | None:
             return None
 
 
-def _queued(fleet: Fleet, job: Job, now: float) -> Reason:
+def _queued(fleet: Fleet, job: Job, now: float, saved: Checkpoints) -> Reason:
     until = fleet.paused_until(Automation.PLACEMENT, now)
     if until is not None:
         left = round(until - now, 1)
@@ -36,7 +38,7 @@ def _queued(fleet: Fleet, job: Job, now: float) -> Reason:
         return Reason(code="backoff", numbers={"for_s": round(job.not_before - now, 1)})
     if place(fleet, job) is not None:
         return Reason(code="fits")
-    return why_blocked(fleet, job, now)
+    return why_blocked(fleet, job, now, saved)
 
 
 def _coming_up(context: Context, job: Job) -> Reason:

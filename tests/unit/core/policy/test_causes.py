@@ -10,7 +10,7 @@ from rackwright.wire.entries.node import (
     RepairRequested,
 )
 from rackwright.wire.ids import JobId, NodeId, Owner, QueueName, RackId
-from rackwright.wire.jobs import JobClass, JobSpec, TopologyNeed
+from rackwright.wire.jobs import Checkpoint, JobClass, JobSpec, TopologyNeed
 from rackwright.wire.nodes import RepairAction
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
@@ -189,3 +189,16 @@ def test_scattered_work_waits_for_nodes_only() -> None:
     known = made.queue("j", JobSpec(name=JobId("j"), nodes=10, topology=TopologyNeed.ANY))
     assert place(made.fleet, known) is not None
     assert why(made, "k", nodes=11, topology=TopologyNeed.ANY)[0] == "capacity"
+
+
+def test_work_whose_checkpoints_are_overdue_is_a_pin() -> None:
+    made = cell(2, sound=False)
+    for rack in ("r0", "r1"):
+        saves = Checkpoint(interval_s=600.0)
+        made.sit(f"x-{rack}", rack, range(4), priority=40, checkpoint=saves)
+    made.wait(1300.0)
+    job = made.queue("j", JobSpec(name=JobId("j"), nodes=16))
+    now = made.fleet.time
+    assert why_blocked(made.fleet, job, now).code == "topology.pinned"
+    told = {JobId("x-r0"): now - 100.0}
+    assert why_blocked(made.fleet, job, now, told).code == "topology.movable"
