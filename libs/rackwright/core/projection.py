@@ -9,10 +9,11 @@ from collections.abc import Set
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, Slice
-from rackwright.core.racks import Rack
+from rackwright.core.racks import Node, Rack
 from rackwright.wire.ids import JobId, NodeId, WorkerId, parse_worker
 from rackwright.wire.values import (
     AssignmentLine,
+    CheckOrder,
     JobValue,
     NodeAssignment,
     RackAssignments,
@@ -41,8 +42,16 @@ def assignments(fleet: Fleet, number: int, ended: Set[WorkerId]) -> RackAssignme
                 session=node.session,
                 run=tuple(run.get(place, ())),
                 stop=tuple(stop.get(place, ())),
+                check=_check(fleet, node),
             )
     return RackAssignments(ledger=fleet.ledger, seq=fleet.seq, rack=rack.spec.rack, nodes=nodes)
+
+
+def _check(fleet: Fleet, node: Node) -> CheckOrder | None:
+    if not node.check:
+        return None
+    limit = fleet.policy.check_limit_s
+    return CheckOrder(asked=node.check, why=node.check_why, limit_s=limit)
 
 
 def _lines(

@@ -41,7 +41,9 @@ class Node:
     sequence of the entry that recalled its lease, 0 when it is not suspected. `kind` groups nodes
     that are alike for placement (model, driver, labels). `fenced` is the last session that was
     declared over: it is never admitted again. `recovered_at` is when it was last let in after a
-    fault. `cordoned_for` is empty for an operator's cordon, else what it ends with.
+    fault. `cordoned_for` is empty for an operator's cordon, else what it ends with. `check` is the
+    sequence of the entry that asked for a check which has not been answered, 0 if there is none;
+    `check_why` what the last one was for; `check_holds`: no work until it has been answered.
     """
 
     name: NodeId
@@ -66,6 +68,11 @@ class Node:
     repair_eta: float | None = None
     why: str = ""
     last: int = 0
+    check: int = 0
+    check_why: str = ""
+    check_holds: bool = False
+    checked_at: float = 0.0
+    check_passed: bool = False
 
     @property
     def schedulable(self) -> bool:
@@ -75,6 +82,7 @@ class Node:
             and self.fitness is not Fitness.NONE
             and not self.suspected
             and not self.cordoned
+            and not (self.check and self.check_holds)
         )
 
 

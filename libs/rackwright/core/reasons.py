@@ -295,6 +295,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "row-remap": ("memory rows are being remapped",),
     "throttle": ("the GPU is throttled",),
     "ib-down": ("the network port is down: good for work inside the rack only",),
+    "check.passed": ("it passed in {seconds} s", "it passed"),
+    "check.failed": ("the site's check failed with {code}: {said}", "the site's check failed"),
+    "check.unanswered": (
+        "the site's check has not been answered for {waited_s} s",
+        "the site's check has not been answered",
+    ),
     "hook-failed": ("a site hook failed",),
     "kill-failed": ("a process could not be ended",),
     "start-failed": (

@@ -176,6 +176,11 @@ def _of_order(entry: Entry) -> str:
         case node.NodeCordoned():
             what = "drained" if entry.drain else "cordoned"
             return _joined(f"{entry.node} {what} by {entry.by}", [entry.why])
+        case node.NodeCheckAsked():
+            held = ", and gets no work before" if entry.hold else ""
+            return f"{entry.node} is to be checked ({entry.why}){held}"
+        case node.NodeChecked():
+            return f"{entry.node} checked: {sentence(entry.reason)}"
         case node.NodeUncordoned():
             return f"{entry.node} takes work again, by {entry.by}"
         case _:

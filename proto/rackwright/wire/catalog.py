@@ -63,6 +63,8 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
         ),
         Party.HEALTH_MONITOR: (
             "ledger.ticked",
+            "node.check_asked",
+            "node.checked",
             "node.cleaning",
             "node.cleared",
             "node.cordoned",

@@ -49,7 +49,10 @@ class RepairAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware(Part):
-    """What the agent found: identity is `serial`; `memory_gb` is host memory in GB (1e9 bytes)."""
+    """What the agent found: identity is `serial`; `memory_gb` is host memory in GB (1e9 bytes).
+
+    `checks`: the site has given the node a check that it can be asked to make.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
 
@@ -62,6 +65,7 @@ class Hardware(Part):
     memory_gb: Annotated[float, Ge(0)] = 0.0
     address: str = ""
     labels: dict[str, str] = field(default_factory=dict)
+    checks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,10 @@ class Policy(Part):
     probation_max_s: NotNegative = knob(604_800.0, "s", "longest probation")
     lemon_faults: Counted = knob(3, "faults", "in 30 d: out until a person clears it")
     repair_overdue_s: Positive = knob(86_400.0, "s", "a repair request unanswered so long alarms")
+    check_every_s: Positive = knob(
+        21_600.0, "s", "6 hours: an idle spare that is dead is found before it is needed"
+    )
+    check_limit_s: Positive = knob(120.0, "s", "a check that takes longer has failed")
     breaker_min: Counted = knob(6, "culprits", "in the breaker window")
     breaker_share: Annotated[float, Ge(0), Le(1)] = knob(0.002, "of nodes", "in the breaker window")
     breaker_window_s: Positive = knob(300.0, "s", "5 minutes")

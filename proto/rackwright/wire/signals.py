@@ -81,11 +81,25 @@ class WorkerStatus(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult(Part):
+    """How the check went that was asked for at ledger sequence `asked`: its exit code (or minus the
+    signal that ended it), how long it took, and the last of what it said."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
+    asked: Counted
+    passed: bool
+    code: Integer | None = None
+    seconds: Annotated[float, Ge(0)] = 0.0
+    said: Annotated[str, Len(0, 512)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus(Body):
     """The last state of one node: state, not an event, rewritten on change.
 
     A new `session` is a join: `workers` are then all that the node found alive. `n` rises with
-    each writing in a session; `obeyed` is the ledger sequence the agent has obeyed.
+    each writing in a session; `obeyed` is the ledger sequence the agent has obeyed; `check` how the
+    last check went that was asked of it in this session.
     """
 
     TYPE: ClassVar[str] = "status.node"
@@ -98,6 +112,7 @@ class NodeStatus(Body):
     obeyed: Natural = 0
     hardware: Hardware
     workers: Annotated[tuple[WorkerStatus, ...], Len(0, 256)] = ()
+    check: CheckResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

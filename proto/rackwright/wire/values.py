@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Len
+from annotated_types import Ge, Gt, Len
 
 from rackwright.wire.ids import (
     JobRef,
@@ -49,12 +49,25 @@ class StopLine(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOrder(Part):
+    """The node shall run the site's check, when nothing runs on it: at most `limit_s` seconds.
+
+    `asked` is the ledger sequence of the order; `why` is told to the check.
+    """
+
+    asked: Counted
+    why: str
+    limit_s: Annotated[float, Gt(0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAssignment(Part):
     """What one node shall do, bound to the session it was decided for."""
 
     session: SessionRef
     run: Annotated[tuple[AssignmentLine, ...], Len(0, 64)] = ()
     stop: Annotated[tuple[StopLine, ...], Len(0, 256)] = ()
+    check: CheckOrder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,14 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from rackwright.agent.backend import Backend
+from rackwright.agent.checks import check_of
 from rackwright.agent.gpus import Finding, GpuWatch
 from rackwright.agent.inotify import Inotify
 from rackwright.agent.kernel_log import LogFile
@@ -128,7 +129,7 @@ class AgentProcess:
         node = NodeAgent(
             cell=self._cell,
             who=who,
-            hardware=config.hardware,
+            hardware=replace(config.hardware, checks=check_of(self._hooks) is not None),
             job_of=self._jobs.value,
             say=lambda: self._outbox.status_changed(status),
             tell=self._tell,

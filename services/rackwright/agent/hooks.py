@@ -19,11 +19,12 @@ ARGUMENT_BYTES = 100_000  # Linux refuses an argument over 128 KiB
 
 
 class HookKind(StrEnum):
-    """Before the start, at a change of membership, after the end."""
+    """Before the start, at a change of membership, after the end; and of an idle node."""
 
     PROLOG = "prolog"
     MEMBERSHIP = "membership"
     EPILOG = "epilog"
+    CHECK = "check"
 
 
 class HookOutcome(StrEnum):

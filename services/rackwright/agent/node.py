@@ -14,19 +14,20 @@ import structlog
 
 from rackwright.agent import membership, obey
 from rackwright.agent.backend import Backend
+from rackwright.agent.checks import Checks
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
 from rackwright.agent.files import replace_file
 from rackwright.agent.hold import Hold
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import Refused
-from rackwright.agent.said import Who, worker_status
+from rackwright.agent.said import Who, other_fault, worker_status
 from rackwright.agent.site import Site
 from rackwright.agent.stops import Stops
 from rackwright.agent.timing import LIVE, Timing
 from rackwright.wire.ids import CellName, LedgerId, WorkerId, parse_worker
 from rackwright.wire.nodes import Hardware
-from rackwright.wire.signals import Fault, NodeStatus, WorkerStatus
+from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
 from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments
 
 DYING_NS = 5_000_000_000  # a worker that lives on so long after its lease was told to
@@ -63,7 +64,9 @@ class NodeAgent:
         self._say = say
         self._root = root
         self._timing = timing
+        self._tell = tell
         self._site = Site(hooks, lambda: self.who, job_of, tell)
+        self._checks = Checks(hooks, lambda: self.who, say)
         self._backend: Backend | None = None
         self._files: Callable[[str], WorkerFiles] | None = None
         self._stops: Stops | None = None
@@ -85,8 +88,13 @@ class NodeAgent:
         """Give it its workers. `save` makes a pretended worker keep its work on notice."""
         self._backend = backend
         self._files = files
-        self._stops = Stops(backend, files, save, self._timing)
+        self._stops = Stops(backend, files, save, self._timing, self._not_clean)
         self._say()
+
+    def _not_clean(self, worker: WorkerId) -> None:
+        """Something is left of a worker that should have been gone for long."""
+        said = f"something is left of {worker}"
+        self._tell(other_fault(self.who, SignalKind.KILL_FAILED, self._timing.wall(), said))
 
     def read_progress_with(self, reader: ProgressReader) -> None:
         """Follow the reports of real workers."""
@@ -131,6 +139,7 @@ class NodeAgent:
             obeyed=self._seen.seq,
             hardware=self._hardware,
             workers=tuple(told),
+            check=self._checks.result,
         )
 
     def renew_if_lapsed(self) -> bool:
@@ -150,6 +159,7 @@ class NodeAgent:
         self.who = replace(self.who, session=session)
         self.hold = Hold(session=session)
         self._value = None
+        self._checks.forget()
         self._say()
         return True
 
@@ -169,7 +179,10 @@ class NodeAgent:
             if self._reader is not None:
                 self._reader.release(record.worker_id)
             if record.reaped:
+                self.stops.clean(worker)
                 self._site.after(worker)
+            else:
+                self.stops.expect(worker)
         self._say()
         self.obey_again()
 
@@ -202,6 +215,8 @@ class NodeAgent:
         known |= {str(worker): record for worker, record in self._spent.items()}
         for order in obey.orders(mine, known, self.stops.heard(mine.stop)):
             self._do(order)
+        idle = not mine.run and all(record.ended for record in self.workers.records.values())
+        self._checks.look(mine.check, idle)
 
     def _do(self, order: obey.Order) -> None:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from rackwright.agent.dressing import slice_of
@@ -30,53 +30,63 @@ class Site:
         self._who = who
         self._job_of = job_of
         self._tell = tell
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[bool]] = set()
+        self._epilogs: set[asyncio.Task[bool]] = set()
         self._prolog: set[WorkerId] = set()
 
     def before(self, worker: WorkerId, start: Callable[[], None]) -> None:
-        """Start the worker: after its prolog if the site has one, else now.
+        """Start the worker: when the epilogs of earlier ones are over, and after its own prolog.
 
         A prolog runs once a worker: one that failed is a fault of the node, not to be tried again.
+        Where an epilog has failed the node is not clean, and nothing is started.
         """
         hook = self._hook(HookKind.PROLOG)
-        if hook is None:
+        if hook is None and not self._epilogs:
             start()
         elif worker not in self._prolog:
             self._prolog.add(worker)
-            self._run(HookKind.PROLOG, hook, worker, start)
+            self._keep(self._before(hook, worker, start))
+
+    async def _before(self, hook: Path | None, worker: WorkerId, start: Callable[[], None]) -> bool:
+        clean = all(await asyncio.gather(*self._epilogs))
+        return clean and await self._run(HookKind.PROLOG, hook, worker, start)
 
     def changed(self, worker: WorkerId) -> None:
         """The membership of its job has changed."""
         hook = self._hook(HookKind.MEMBERSHIP)
         if hook is not None:
-            self._run(HookKind.MEMBERSHIP, hook, worker, lambda: None)
+            self._keep(self._run(HookKind.MEMBERSHIP, hook, worker, lambda: None))
 
     def after(self, worker: WorkerId) -> None:
         """The worker has ended and is reaped."""
         self._prolog.discard(worker)
         hook = self._hook(HookKind.EPILOG)
         if hook is not None:
-            self._run(HookKind.EPILOG, hook, worker, lambda: None)
+            task = self._keep(self._run(HookKind.EPILOG, hook, worker, lambda: None))
+            self._epilogs.add(task)
+            task.add_done_callback(self._epilogs.discard)
 
     def _hook(self, kind: HookKind) -> Path | None:
         path = self._directory / kind.value if self._directory is not None else None
         return path if path is not None and path.exists() else None
 
-    def _run(
-        self, kind: HookKind, hook: Path, worker: WorkerId, passed: Callable[[], None]
-    ) -> None:
-        async def run() -> None:
-            result = await run_hook(kind, hook, self._call(worker))
-            if result.passed:
-                passed()
-            else:
-                now = time.time()
-                said = f"{result.kind} {result.outcome} {result.code}: {result.output}"
-                self._tell(other_fault(self._who(), SignalKind.HOOK_FAILED, now, said))
-
-        task = asyncio.get_running_loop().create_task(run())
+    def _keep(self, work: Coroutine[None, None, bool]) -> asyncio.Task[bool]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _run(
+        self, kind: HookKind, hook: Path | None, worker: WorkerId, passed: Callable[[], None]
+    ) -> bool:
+        """Has it passed? What one that failed says is told."""
+        result = await run_hook(kind, hook, self._call(worker))
+        if result.passed:
+            passed()
+        else:
+            said = f"{result.kind} {result.outcome} {result.code}: {result.output}"
+            self._tell(other_fault(self._who(), SignalKind.HOOK_FAILED, time.time(), said))
+        return result.passed
 
     def _call(self, worker: WorkerId) -> HookCall:
         job, rank, incarnation = parse_worker(worker)

@@ -15,6 +15,8 @@ from rackwright.agent.timing import LIVE, Alarm, Timing
 from rackwright.wire.ids import WorkerId
 from rackwright.wire.values import JobValue, StopLine
 
+CLEAN_S = 120.0  # policy page, 1.17: so long without a clean node is a fault of it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Notice:
@@ -28,7 +30,8 @@ class _Notice:
 class Stops:
     """What was told to end on one node. `files` None: workers are pretended.
 
-    `save` makes a pretended worker keep its work, which it does at once.
+    `save` makes a pretended worker keep its work, which it does at once. `stuck` is called with a
+    worker that something is left of `CLEAN_S` after it should have been gone.
     """
 
     def __init__(
@@ -37,11 +40,14 @@ class Stops:
         files: Callable[[str], WorkerFiles] | None,
         save: Callable[[str], None] | None,
         timing: Timing = LIVE,
+        stuck: Callable[[WorkerId], None] = lambda worker: None,
     ) -> None:
         self._workers = workers
         self._files = files
         self._save = save
         self._timing = timing
+        self._stuck = stuck
+        self._cleaning: dict[WorkerId, Alarm] = {}
         self._told: dict[WorkerId, StopLine] = {}
         self._notices: dict[WorkerId, _Notice] = {}
 
@@ -66,6 +72,7 @@ class Stops:
             before.timer.cancel()
         if line.notice_s <= 0:
             self._workers.stop(line.worker, line.grace_s)
+            self.expect(line.worker, line.grace_s)
             self._told[line.worker] = line
             return
         timer = self._timing.later(line.notice_s, self._end, line.worker)
@@ -98,6 +105,18 @@ class Stops:
         if self._files is not None:
             membership.withdraw_notice(self._files(worker).notice)
 
+    def expect(self, worker: WorkerId, in_s: float = 0.0) -> None:
+        """Nothing should be left of it that soon; the first time that is said counts."""
+        if worker not in self._cleaning:
+            timer = self._timing.later(in_s + CLEAN_S, self._stuck, worker)
+            self._cleaning[worker] = timer
+
+    def clean(self, worker: WorkerId) -> None:
+        """Nothing is left of it."""
+        timer = self._cleaning.pop(worker, None)
+        if timer is not None:
+            timer.cancel()
+
     def ended(self, worker: WorkerId) -> None:
         """It is gone."""
         notice = self._notices.pop(worker, None)
@@ -111,3 +130,4 @@ class Stops:
         record = self._workers.records.get(worker)
         if record is not None and not record.ended:
             self._workers.stop(worker, notice.grace_s)
+            self.expect(worker, notice.grace_s)

@@ -50,6 +50,10 @@ def _health(view: NodeAnswer) -> Iterator[str]:
     if view.repair is not None:
         since = "" if view.repair_at is None else f" since {clock(view.repair_at)}"
         yield f"needs {view.repair}{since}"
+    if view.check_asked:
+        yield f"is to be checked ({view.check_asked})"
+    if view.checked_at is not None:
+        yield f"{'passed' if view.check_passed else 'failed'} its check at {clock(view.checked_at)}"
     if view.probation_until is not None:
         yield f"on probation for {ago(view.probation_until - view.time)}"
     for fault in view.faults[-5:]:

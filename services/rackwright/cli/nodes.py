@@ -8,6 +8,7 @@ from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, explained, json_option, reaching
 from rackwright.cli.show import ago, show, wish
 from rackwright.gateway.views import NodeAnswer
+from rackwright.wire.entries.node import NodeCheckAsked
 from rackwright.wire.ids import NodeId, check_name
 from rackwright.wire.nodes import RepairAction
 from rackwright.wire.wishes import Cordon, Drain, Repaired, Repairing, Uncordon, Wish
@@ -105,6 +106,8 @@ def repaired(
 
 def _order(where: Where, wished: Wish, done: str, as_json: bool) -> None:
     def said(answer: Answer) -> str:
+        if isinstance(answer.entry, NodeCheckAsked):
+            return f"{answer.entry.node} is being checked: it is back when that has passed"
         return f"{getattr(answer.entry, 'node', 'the node')} {done}"
 
     wish(where, wished, said, as_json=as_json)

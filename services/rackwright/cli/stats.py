@@ -137,7 +137,7 @@ def _breaker(view: StatsAnswer) -> str:
 def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:
     """What somebody should know, only where there is something."""
     rows = []
-    if view.breaker.culprits or view.breaker.open:
+    if view.breaker.open or view.breaker.closed_at is not None:
         rows.append(("breaker", _breaker(view)))
     if view.unanswered_failures:
         rows.append(("failures", f"{view.unanswered_failures} not answered yet"))

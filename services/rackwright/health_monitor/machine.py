@@ -21,10 +21,12 @@ from rackwright.core.machine import (
 from rackwright.core.policy.health import missing_gpus
 from rackwright.core.policy.leases import may_echo, tick_after
 from rackwright.core.racks import Node, Rack
-from rackwright.health_monitor import blame, orders, returns, rounds, silence
+from rackwright.health_monitor import blame, checks, orders, returns, rounds, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import PolicySet
+from rackwright.wire.entries.job import JobSuspended
 from rackwright.wire.entries.node import (
+    NodeChecked,
     NodeCleared,
     NodeFailed,
     NodeJoined,
@@ -40,6 +42,7 @@ from rackwright.wire.ids import MessageId, NodeId
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import RackFitness
 
+SUSPECT_WORKLOAD = "suspect_workload"  # reason code of job.suspended for a job that wedges nodes
 SECOND_S = 1.0
 STALE_S = 5.0
 MINUTE_S = 60.0
@@ -147,9 +150,11 @@ def _housekeeping(state: State, fleet: Fleet, event: Event) -> list[Effect]:
         effects += blame.give_up(state, event.mono)
         effects += _doubt(state, event.mono)
         returns.find_restored(state, fleet, event)
+        checks.find_answers(state, fleet, event)
     if event.mono >= state.minute_at:
         state.minute_at = event.mono + MINUTE_S
         effects += returns.remind(state, fleet, event.now)
+        checks.find_due(state, fleet, event.now)
         if state.strangers:
             fields = {"messages": state.strangers}
             effects.append(Note(level="warning", event="node.unknown", fields=fields))
@@ -200,6 +205,8 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
             _rack_changed(state, fleet.rack(entry.rack))
         elif isinstance(entry, PolicySet):
             silence.policy_changed(state, fleet, event.mono)
+        elif isinstance(entry, JobSuspended) and entry.reason.code == SUSPECT_WORKLOAD:
+            checks.suspect(state, fleet, entry.job)
         elif isinstance(entry, RackDefined):
             returns.meet(state, fleet, entry.rack.nodes)
 
@@ -212,6 +219,7 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
     if not state.owns_node(fleet, node.name):
         return
     returns.follow(state, node)
+    checks.follow(state, node, event.mono)
     match entry:
         case NodeUnfit() | NodeFailed():
             state.requests.setdefault(node.name, None)
@@ -223,6 +231,11 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
         case NodeJoined():
             returns.may_return(state, node)
             _has_joined(state, fleet, node, event)
+        case NodeChecked(passed=passed):
+            if passed:
+                returns.may_return(state, node)
+            else:
+                state.requests.setdefault(node.name, None)
         case RepairRequested():
             state.requests.pop(node.name, None)
         case _:
@@ -275,6 +288,7 @@ def _look_over(state: State, fleet: Fleet, event: Event) -> list[Effect]:
                 silence.watch(state, fleet, node, event.mono)
             if mine:
                 returns.follow(state, node)
+                checks.follow(state, node, event.mono)
                 returns.may_return(state, node)
                 if returns.unrequested(node):
                     state.requests.setdefault(node.name, None)

@@ -3,13 +3,19 @@
 from rackwright.core.fleet import Fleet
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Event, Offer, Wished
+from rackwright.core.policy.checks import REPAIRED, lacks_check
 from rackwright.core.policy.probation import in_repair
 from rackwright.core.policy.rights import forbidden
 from rackwright.core.racks import Node
 from rackwright.health_monitor.returns import recovered
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import WishRefused
-from rackwright.wire.entries.node import NodeCordoned, NodeUncordoned, RepairRequested
+from rackwright.wire.entries.node import (
+    NodeCheckAsked,
+    NodeCordoned,
+    NodeUncordoned,
+    RepairRequested,
+)
 from rackwright.wire.ids import NodeId
 from rackwright.wire.message import MAX_ENTRIES, Entry
 from rackwright.wire.nodes import RepairAction
@@ -108,6 +114,8 @@ def _repaired(fleet: Fleet, wished: Wished, wish: Repaired, event: Event) -> Ent
     problem = _not_repaired(fleet, node, wish)
     if problem is not None:
         return refused(wished, problem)
+    if lacks_check(node):
+        return _check_first(fleet, node, wished)
     made = recovered(fleet, node, event, f"repaired.{wish.action}")
     numbers = {**made.reason.numbers, "by": wished.owner, "why": wish.why}
     return type(made)(
@@ -119,6 +127,15 @@ def _repaired(fleet: Fleet, wished: Wished, wish: Repaired, event: Event) -> Ent
         wish=wished.seq,
         cause=wished.id,
     )
+
+
+def _check_first(fleet: Fleet, node: Node, wished: Wished) -> Entry:
+    """It has a check to make: it is back when that has passed."""
+    made = NodeCheckAsked(
+        node=node.name, of=node.last, why=REPAIRED, wish=wished.seq, cause=wished.id
+    )
+    why = illegal(fleet, made)
+    return made if why is None else refused(wished, Reason(code="already", numbers={"why": why}))
 
 
 def _repairing(fleet: Fleet, wished: Wished, wish: Repairing, event: Event) -> Entry:

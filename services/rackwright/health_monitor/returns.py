@@ -2,6 +2,13 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Effect, Event, Note, StatusSeen
+from rackwright.core.policy.checks import (
+    REPAIRED,
+    RETURNED,
+    failed_check,
+    lacks_check,
+    vouched,
+)
 from rackwright.core.policy.health import because, rack_may_return, verdict_on
 from rackwright.core.policy.probation import (
     SILENCE,
@@ -126,9 +133,15 @@ def returning(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeRec
     """Let a node in again whose faults its own return has answered."""
     node, policy = fleet.node(name), fleet.policy
     rack = fleet.racks[fleet.places[name].rack]
+    if vouched(node) and in_repair(node):
+        return recovered(fleet, node, event, REPAIRED)
     if not returns(node, rack.spec.gpus_per_node, policy, event.now):
         if node.session is not None and in_repair(node) and lemon(node, policy, event.now):
             state.requests.setdefault(name, None)
+        return None
+    if lacks_check(node):
+        if not node.check:
+            state.checks.setdefault(name, RETURNED)
         return None
     return recovered(fleet, node, event, "returned")
 
@@ -163,6 +176,8 @@ def requested(state: State, fleet: Fleet, name: NodeId, event: Event) -> RepairR
         return None
     action = RepairAction.REBOOT if node.repair is None else node.repair
     reason = Reason(code=node.why or SILENCE)
+    if failed_check(node):
+        action = gravest(action, RepairAction.INSPECT)
     if lemon(node, fleet.policy, event.now):
         action = gravest(action, RepairAction.INSPECT)
         numbers: dict[str, int | float | str] = {"faults": len(recent_faults(node, event.now))}

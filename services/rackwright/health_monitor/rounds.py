@@ -13,7 +13,7 @@ from rackwright.core.legality import illegal
 from rackwright.core.machine import Effect, Event, Note, Offer, WakeAt
 from rackwright.core.policy.leases import tick_after
 from rackwright.core.policy.precedence import recovery_first
-from rackwright.health_monitor import blame, evacuation, orders, returns, silence
+from rackwright.health_monitor import blame, checks, evacuation, orders, returns, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.message import MAX_ENTRIES, Entry
@@ -57,6 +57,8 @@ KINDS = (
         waits=True,
     ),
     Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning, waits=True),
+    Kind(name="checked", waiting=lambda s: s.answers, make=checks.answered, waits=True),
+    Kind(name="checks", waiting=lambda s: s.checks, make=checks.asked, waits=True),
     Kind(name="restored", waiting=lambda s: s.restores, make=returns.restored, waits=True),
     Kind(
         name="repairs",

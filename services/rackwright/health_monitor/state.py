@@ -59,6 +59,8 @@ class State:
     racks, troubled, restores: racks to judge; that are not good; that are good again.
     returning, requests, repairs: nodes that may be let in; repairs to ask for (with the evidence if
     the node stays in service); repairs asked for, with the ledger time of the last reminder.
+    checks, asked, answers: checks to ask for, and why; those that were asked, with the `mono` time
+    since which the node could have made one; those of them whose outcome is to be said.
     wishes, heard_to: wishes without an answer by sequence; the last one heard.
     evacuating, evacuate_at: some node is or was to be left; when (`mono`) to look again.
     served: kinds of entry that have had their turn in this round.
@@ -106,6 +108,9 @@ class State:
     returning: dict[NodeId, None] = field(default_factory=dict)
     requests: dict[NodeId, Evidence | None] = field(default_factory=dict)
     repairs: dict[NodeId, float] = field(default_factory=dict)
+    checks: dict[NodeId, str] = field(default_factory=dict)
+    asked: dict[NodeId, float] = field(default_factory=dict)
+    answers: dict[NodeId, None] = field(default_factory=dict)
     wishes: dict[int, Wished] = field(default_factory=dict)
     heard_to: int = 0
     evacuating: bool = True
@@ -146,6 +151,9 @@ class State:
         for racks in (self.isolate, self.troubled, self.restores, self.racks):
             racks.clear()
         self.repairs.clear()
+        self.checks.clear()
+        self.asked.clear()
+        self.answers.clear()
 
     def take_evidence(self) -> list[Evidence]:
         """All evidence that waits anywhere, which waits there no more."""

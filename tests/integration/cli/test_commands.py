@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from rackwright.cli.credentials import Context
+from rackwright.cli.session import Where
 from tests.integration.cli.conftest import Shell
 
 pytestmark = pytest.mark.integration
@@ -148,6 +150,31 @@ def test_operators_orders(shell: Shell) -> None:
 def test_what_is_refused_says_why(shell: Shell, words: tuple[str, ...], told: str) -> None:
     code, output = shell(*words)
     assert (code, told in output) == (1, True), output
+
+
+def test_what_nobody_could_read_is_shown(shell: Shell) -> None:
+    assert shell("deadletters") == (0, "nothing was set aside\n")
+    asyncio.run(_nonsense(shell.state_dir))
+    shell.until(lambda _: len(_letters(shell)) == 1, "stats")
+    (letter,) = _letters(shell)
+    assert letter["stream"] == "wish"
+    assert letter["subject"] == "rackwright.main.wish.operator.cordon"
+    assert letter["why"].startswith("node: ")
+    code, text = shell("deadletters", "wish")
+    assert code == 0
+    assert "node: " in text
+    assert _letters(shell, "signal") == []
+
+
+def _letters(shell: Shell, *words: str) -> list[dict[str, Any]]:
+    code, text = shell("deadletters", *words, "--json")
+    assert code == 0, text
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def _nonsense(state_dir: Path) -> None:
+    async with Where(state_dir=state_dir).reach() as cell:
+        await cell.bus.wishes.publish(cell.subjects.wish(cell.user, "wish.cordon"), b'{"node": 7}')
 
 
 def test_settings_are_changed_one_by_one(shell: Shell, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rackwright.agent.records import WorkerFiles, WorkerRecord, WorkerState
-from rackwright.agent.stops import Stops
+from rackwright.agent.stops import CLEAN_S, Stops
 from rackwright.wire.ids import WorkerId
 from rackwright.wire.values import StopLine
 
@@ -118,3 +118,30 @@ async def test_a_line_with_less_time_is_carried_out_again_another_is_not(
     made.stop(hard, None)
     assert workers.told == [(W, 0.0)]
     assert made.heard([hard]) == {W}
+
+
+class Later:
+    """Alarms that are kept, not rung."""
+
+    def __init__(self) -> None:
+        self.due: list[float] = []
+        self.cancelled = 0
+
+    def later(self, delay_s: float, call: object, *args: object) -> "Later":
+        self.due.append(delay_s)
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+async def test_a_worker_of_which_something_is_left_for_long_is_told_of(files: WorkerFiles) -> None:
+    timing: Any = Later()
+    made = Stops(Workers(), lambda _: files, None, timing)  # type: ignore[arg-type]
+    made.stop(line(), None)
+    made.ended(W)
+    made.expect(W)
+    assert timing.due == [3.0 + CLEAN_S]
+    made.clean(W)
+    made.clean(W)
+    assert timing.cancelled == 1

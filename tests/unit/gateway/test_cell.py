@@ -155,3 +155,24 @@ def test_a_dry_run_for_what_does_not_wait(job: str, status: int, text: str) -> N
     with pytest.raises(BadQuestion, match=text) as error:
         defrag(crowded().context(), asked.Defrag(job=JobId(job)))
     assert error.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("nonsense.*", "known are automation, breaker, cell, "),
+        ("nod.*", "did you mean 'node.*'?"),
+        ("node.faild", "did you mean 'node.failed'?"),
+        ("job", "known are job.queued, "),
+        ("slice.qqq", "known are slice."),
+    ],
+)
+def test_a_type_that_no_entry_has_is_no_empty_answer(pattern: str, hint: str) -> None:
+    with pytest.raises(BadQuestion) as raised:
+        kinds(crowded(), type=pattern)
+    assert raised.value.status == 400
+    assert hint in raised.value.text
+
+
+def test_a_type_that_has_not_happened_yet_is_an_empty_answer() -> None:
+    assert kinds(crowded(), type="defrag.*") == []

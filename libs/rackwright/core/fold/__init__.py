@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.core.evolve import changer, quick
 from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
-from rackwright.core.fold import cell, jobs, nodes, sizes, slices
+from rackwright.core.fold import cell, checks, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
@@ -66,6 +66,8 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
     "node.recovered": nodes.node_recovered,
     "node.cleaning": nodes.node_cleaning,
     "node.repair_requested": nodes.repair_requested,
+    "node.check_asked": checks.node_check_asked,
+    "node.checked": checks.node_checked,
     "node.cordoned": nodes.node_cordoned,
     "node.uncordoned": nodes.node_uncordoned,
     "rack.defined": nodes.rack_defined,

@@ -37,7 +37,7 @@ CULPRIT_MEMORY_S = 3_600.0
 MAX_CULPRITS = 1_024
 
 
-def _put_node(fleet: Fleet, place: Place, **changes: Any) -> None:
+def put_node(fleet: Fleet, place: Place, **changes: Any) -> None:
     """Change one node; the entry being folded is now its last."""
     rack = fleet.racks[place.rack]
     node = evolve(rack.nodes[place.node], last=fleet.seq, **changes)
@@ -102,7 +102,7 @@ def node_joined(fleet: Fleet, entry: NodeJoined) -> None:
 
     _wound(fleet, place, lost)
     fresh = node.fitness is Fitness.NONE and not node.failed and node.repair is None
-    _put_node(
+    put_node(
         fleet,
         place,
         session=entry.session,
@@ -121,7 +121,7 @@ def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
     place = fleet.places[entry.node]
     node = fleet.racks[place.rack].nodes[place.node]
     fitness = min(entry.fitness, node.fitness, key=lambda one: FITNESS_ORDER[one])
-    _put_node(
+    put_node(
         fleet,
         place,
         fitness=fitness,
@@ -156,12 +156,12 @@ def _culprit(fleet: Fleet, rack: Rack) -> None:
 def node_suspected(fleet: Fleet, entry: NodeSuspected) -> None:
     """The lease is recalled; running work is left alone."""
     place = fleet.places[entry.node]
-    _put_node(fleet, place, suspected=fleet.seq, suspected_at=fleet.time, why=entry.reason.code)
+    put_node(fleet, place, suspected=fleet.seq, suspected_at=fleet.time, why=entry.reason.code)
 
 
 def node_cleared(fleet: Fleet, entry: NodeCleared) -> None:
     """Heard again in time."""
-    _put_node(fleet, fleet.places[entry.node], suspected=0, why="")
+    put_node(fleet, fleet.places[entry.node], suspected=0, why="")
 
 
 def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
@@ -172,7 +172,7 @@ def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
     place = fleet.places[entry.node]
     node = fleet.racks[place.rack].nodes[place.node]
     counts = node.fitness is not Fitness.NONE
-    _put_node(
+    put_node(
         fleet,
         place,
         fitness=Fitness.NONE,
@@ -206,7 +206,7 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
     What remains of such a wound is that the process is gone, if it is.
     """
     place = fleet.places[entry.node]
-    _put_node(
+    put_node(
         fleet,
         place,
         fitness=entry.fitness,
@@ -215,6 +215,7 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
         repair=None,
         probation_until=entry.probation_until,
         why="",
+        check_why="",
     )
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
@@ -238,12 +239,12 @@ def _without_node_wound(job: Job, rank: int) -> tuple[Wound, ...]:
 def node_cleaning(fleet: Fleet, entry: NodeCleaning) -> None:
     """Workers that left are gone."""
     ended(fleet, entry.ended)
-    _put_node(fleet, fleet.places[entry.node])
+    put_node(fleet, fleet.places[entry.node])
 
 
 def repair_requested(fleet: Fleet, entry: RepairRequested) -> None:
     """Somebody must act."""
-    _put_node(
+    put_node(
         fleet,
         fleet.places[entry.node],
         repair=entry.action,
@@ -255,7 +256,7 @@ def repair_requested(fleet: Fleet, entry: RepairRequested) -> None:
 def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
     """No new work; drained: restartable work that is not interactive leaves."""
     place = fleet.places[entry.node]
-    _put_node(fleet, place, cordoned=True, draining=entry.drain, cordoned_for=entry.because)
+    put_node(fleet, place, cordoned=True, draining=entry.drain, cordoned_for=entry.because)
     if not entry.drain:
         return
 
@@ -270,7 +271,7 @@ def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
 def node_uncordoned(fleet: Fleet, entry: NodeUncordoned) -> None:
     """Work may come, and what has not left yet may stay."""
     place = fleet.places[entry.node]
-    _put_node(fleet, place, cordoned=False, draining=False, cordoned_for="")
+    put_node(fleet, place, cordoned=False, draining=False, cordoned_for="")
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
         part = job.part(tenancy.slice)

@@ -8,6 +8,8 @@ from rackwright.core.racks import Node
 from rackwright.wire.entries.node import (
     MaintenanceEnded,
     MaintenanceScheduled,
+    NodeCheckAsked,
+    NodeChecked,
     NodeCleared,
     NodeCordoned,
     NodeFailed,
@@ -98,6 +100,26 @@ def _recovered(fleet: Fleet, entry: NodeRecovered) -> str | None:
         return node
     if node.session is None:
         return f"node {entry.node} has no session"
+    return None
+
+
+def _check_asked(fleet: Fleet, entry: NodeCheckAsked) -> str | None:
+    node = _seen(fleet, entry)
+    if isinstance(node, str):
+        return node
+    if node.session is None or node.hardware is None or not node.hardware.checks:
+        return f"node {entry.node} has no check to make"
+    if node.check and node.check_why == entry.why:
+        return f"node {entry.node} has been asked for a check already ({entry.why})"
+    return None
+
+
+def _checked(fleet: Fleet, entry: NodeChecked) -> str | None:
+    node = _seen(fleet, entry)
+    if isinstance(node, str):
+        return node
+    if entry.asked != node.check:
+        return f"node {entry.node} was asked at {node.check}, not at {entry.asked}"
     return None
 
 
@@ -207,6 +229,8 @@ RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
     "node.recovered": _recovered,
     "node.cleaning": _observed,
     "node.repair_requested": _observed,
+    "node.check_asked": _check_asked,
+    "node.checked": _checked,
     "node.cordoned": _cordoned,
     "node.uncordoned": _uncordoned,
     "rack.defined": _defined,

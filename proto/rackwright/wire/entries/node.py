@@ -115,6 +115,30 @@ class RepairRequested(Observation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCheckAsked(Observation):
+    """The node shall run the site's check. `why`: `idle`, `returned`, `repaired`, `suspect`.
+
+    `hold`: until the check has been answered no work is given to the node.
+    """
+
+    TYPE: ClassVar[str] = "node.check_asked"
+    why: Annotated[str, Len(1, 63)]
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChecked(Observation):
+    """How the check went that was asked for at `asked`. Not passed: the node is good for nothing
+    until it has been inspected."""
+
+    TYPE: ClassVar[str] = "node.checked"
+    asked: Counted
+    passed: bool
+    reason: Reason
+    serial: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCordoned(Entry):
     """An operator: no new work here. `drain`: and what runs must leave.
 
@@ -227,6 +251,8 @@ NODE_ENTRIES = (
     NodeRecovered,
     NodeCleaning,
     RepairRequested,
+    NodeCheckAsked,
+    NodeChecked,
     NodeCordoned,
     NodeUncordoned,
     RackDefined,

@@ -1,16 +1,23 @@
 """Entries of the ledger: the newest, or those after a sequence, filtered."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from rackwright.gateway import asked, views
+from rackwright.gateway.asked import BadQuestion
 from rackwright.gateway.context import Context
 from rackwright.gateway.page import fitting, newest
 from rackwright.gateway.views import Line
+from rackwright.wire.entries import ENTRIES
 
 
 def events(context: Context, question: asked.Events) -> views.EventsAnswer:
-    """Entries in the order of the ledger. A page may end before the newest: ask on from `next`."""
+    """Entries in the order of the ledger. A page may end before the newest: ask on from `next`.
+
+    Raises BadQuestion for a type that no entry has.
+    """
+    check_type(question.type)
     kept = context.past.events
     oldest = kept[0].seq if kept else context.fleet.seq + 1
     if question.since is None:
@@ -26,6 +33,29 @@ def events(context: Context, question: asked.Events) -> views.EventsAnswer:
         oldest=oldest,
         next=page[-1].seq if more and page else context.fleet.seq,
     )
+
+
+def check_type(pattern: str | None) -> None:
+    """Raises BadQuestion unless some type of entry matches."""
+    if pattern is None or any(fnmatchcase(name, pattern) for name in ENTRIES):
+        return
+    nouns = sorted({name.partition(".")[0] for name in ENTRIES})
+    noun, dot, verb = pattern.partition(".")
+    mine = [name for name in ENTRIES if name.startswith(f"{noun}.")]
+    if mine:
+        near = [f"{noun}.{one}" for one in _near(verb, [name.partition(".")[2] for name in mine])]
+    elif dot and set(verb) & set("*?"):
+        near = [f"{one}.{verb}" for one in _near(noun, nouns)]
+    else:
+        near = _near(pattern, [*ENTRIES, *nouns])
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(mine or nouns)}"
+    if near and near[0] in nouns:
+        hint = f"did you mean '{near[0]}.*'?"
+    raise BadQuestion(400, f"type: no entry has a type like {pattern!r}; {hint}")
+
+
+def _near(text: str, names: Sequence[str]) -> list[str]:
+    return get_close_matches(text, names, n=1, cutoff=0.6)
 
 
 def matches(question: asked.Events, line: Line) -> bool:

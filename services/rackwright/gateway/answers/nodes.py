@@ -105,6 +105,9 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
         repair_at=found.repair_at or None,
         repair_eta=found.repair_eta,
         why=why(Reason(code=found.why)) if found.why else None,
+        check_asked=found.check_why if found.check else "",
+        checked_at=found.checked_at or None,
+        check_passed=found.check_passed if found.checked_at else None,
         faults=tuple(map(_fault, found.faults)),
         tenants=tuple(_tenants(context, rack, place.node, seen)),
         status_at=None if seen is None else seen.at,
@@ -129,6 +132,7 @@ def _with_hardware(made: views.NodeAnswer, node: Node) -> views.NodeAnswer:
         cores=hardware.cores,
         memory_gb=hardware.memory_gb,
         labels=hardware.labels,
+        checks=hardware.checks,
     )
 
 

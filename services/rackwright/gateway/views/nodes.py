@@ -99,6 +99,10 @@ class NodeAnswer(Answer):
     repair_at: float | None = None
     repair_eta: float | None = None
     why: Why | None = None
+    checks: bool = False
+    check_asked: str = ""
+    checked_at: float | None = None
+    check_passed: bool | None = None
     faults: tuple[FaultView, ...] = ()
     tenants: tuple[TenantView, ...] = ()
     status_at: float | None = None
