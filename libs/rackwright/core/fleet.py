@@ -7,7 +7,7 @@ from immutables import Map
 from rackwright.core.evolve import quick
 from rackwright.core.index import RackIndex
 from rackwright.core.jobs import Job, Slice, Tombstone
-from rackwright.core.racks import Node, Rack
+from rackwright.core.racks import History, Node, Rack
 from rackwright.core.shares import Account, Usage
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
@@ -87,9 +87,9 @@ class Fleet:
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
-    is `leaving` by job; `usage` what owners have used. `closed_by` closed the breaker by hand last,
-    at `closed_at`. `touched_racks` and `touched_jobs` are what
-    the last commit changed.
+    is `leaving` by job; `usage` what owners have used. `histories` is what hardware that had
+    faults did, by serial. `closed_by` closed the breaker by hand last, at `closed_at`.
+    `touched_racks` and `touched_jobs` are what the last commit changed.
     """
 
     ledger: LedgerId = LedgerId("")
@@ -121,6 +121,7 @@ class Fleet:
     ends_first: int = 0
     ends_next: int = 0
     culprits: tuple[float, ...] = ()
+    histories: Map[str, History] = Map()
     closed_by: str = ""
     closed_at: float = 0.0
     usage: Map[Account, Usage] = Map()

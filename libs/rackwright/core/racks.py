@@ -26,11 +26,20 @@ ODD = 2 * MAX_GPUS + 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFault:
-    """A fault that took this node out; `at` is ledger time, `boot` the boot it happened in."""
+    """A fault that took this node out: when (ledger time), in which boot, of which hardware."""
 
     at: float
     code: str
     boot: str = ""
+    serial: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What hardware of one serial did, in whatever slot; it was let in last at `cleared_at`."""
+
+    faults: tuple[NodeFault, ...] = ()
+    cleared_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

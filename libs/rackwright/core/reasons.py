@@ -272,6 +272,15 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "so many of its nodes failed within {window_s} s that the rack itself is at fault",
     ),
     "lemon": ("{faults} faults in 30 days: a person must clear it",),
+    "lemon.slot": ("{faults} faults in 30 days of {boards} boards in this slot: look at the slot",),
+    "lemon.hardware": (
+        "hardware {serial} had {faults} faults in 30 days, not all in this slot: a person must"
+        " clear it",
+    ),
+    "moved": (
+        "hardware {serial} came from another slot, where it had {fault}, and nobody has let it in"
+        " since",
+    ),
     "returned": ("came back healed",),
     "repaired": ("repaired",),
     "heard": ("heard again",),

@@ -10,7 +10,7 @@ from immutables import Map
 
 from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan
 from rackwright.core.jobs import Job, Tombstone, protected
-from rackwright.core.racks import Leaving, Node, Rack, Tenancy, refresh_health
+from rackwright.core.racks import History, Leaving, Node, Rack, Tenancy, refresh_health
 from rackwright.core.shares import Account, Usage
 from rackwright.wire.codec import canonical, read_json
 from rackwright.wire.ids import JobId, LedgerId, MessageId, WorkerId, parse_worker
@@ -72,6 +72,7 @@ class FleetRecord:
     usage: tuple[tuple[Account, Usage], ...] = ()
     closed_by: str = ""
     closed_at: float = 0.0
+    histories: tuple[tuple[str, History], ...] = ()
 
 
 def record(fleet: Fleet) -> FleetRecord:
@@ -107,10 +108,15 @@ def record(fleet: Fleet) -> FleetRecord:
         usage=tuple(sorted(fleet.usage.items(), key=_account)),
         closed_by=fleet.closed_by,
         closed_at=fleet.closed_at,
+        histories=tuple(sorted(fleet.histories.items(), key=_serial)),
     )
 
 
 def _account(kept: tuple[Account, Usage]) -> Account:
+    return kept[0]
+
+
+def _serial(kept: tuple[str, History]) -> str:
     return kept[0]
 
 
@@ -166,6 +172,7 @@ def load(data: bytes) -> Fleet:
         usage=Map(made.usage),
         closed_by=made.closed_by,
         closed_at=made.closed_at,
+        histories=Map(made.histories),
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)

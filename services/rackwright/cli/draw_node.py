@@ -54,10 +54,18 @@ def _health(view: NodeAnswer) -> Iterator[str]:
         yield f"is to be checked ({view.check_asked})"
     if view.checked_at is not None:
         yield f"{'passed' if view.check_passed else 'failed'} its check at {clock(view.checked_at)}"
+    yield from _history(view)
+
+
+def _history(view: NodeAnswer) -> Iterator[str]:
     if view.probation_until is not None:
         yield f"on probation for {ago(view.probation_until - view.time)}"
     for fault in view.faults[-5:]:
         yield f"fault at {clock(fault.at)} ({fault.code}): {fault.text}"
+    if view.boards_failed > 1:
+        yield f"{view.boards_failed} boards have failed in this slot in 30 days"
+    for fault in view.faults_elsewhere[-5:]:
+        yield f"its hardware had, in another slot, at {clock(fault.at)} {fault.code}: {fault.text}"
 
 
 def _tenant(tenant: TenantView) -> str:

@@ -244,6 +244,7 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
 
 def _has_joined(state: State, fleet: Fleet, node: Node, event: Folded) -> None:
     """What was seen before the node joined counts now, and what it brought is looked at."""
+    state.moved[node.name] = None
     _, found = state.unjoined.pop(node.name, (0.0, None))
     if found is not None:
         blame.weigh(state, fleet, found, event)
@@ -289,6 +290,7 @@ def _look_over(state: State, fleet: Fleet, event: Event) -> list[Effect]:
             if mine:
                 returns.follow(state, node)
                 checks.follow(state, node, event.mono)
+                state.moved[node.name] = None
                 returns.may_return(state, node)
                 if returns.unrequested(node):
                     state.requests.setdefault(node.name, None)

@@ -124,6 +124,7 @@ def _repaired(fleet: Fleet, wished: Wished, wish: Repaired, event: Event) -> Ent
         fitness=made.fitness,
         probation_until=made.probation_until,
         reason=Reason(code=made.reason.code, numbers=numbers),
+        serial=made.serial,
         wish=wished.seq,
         cause=wished.id,
     )

@@ -2,6 +2,7 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Effect, Event, Note, StatusSeen
+from rackwright.core.policy import health
 from rackwright.core.policy.checks import (
     REPAIRED,
     RETURNED,
@@ -9,14 +10,17 @@ from rackwright.core.policy.checks import (
     lacks_check,
     vouched,
 )
-from rackwright.core.policy.health import because, rack_may_return, verdict_on
+from rackwright.core.policy.health import because, rack_may_return, serial_of, verdict_on
 from rackwright.core.policy.probation import (
     SILENCE,
+    carried,
+    counted,
     gravest,
+    history,
     in_repair,
     lemon,
+    lemon_reason,
     probation_until,
-    recent_faults,
     returns,
 )
 from rackwright.core.racks import Node
@@ -26,6 +30,7 @@ from rackwright.wire.entries.node import (
     NodeCleaning,
     NodeJoined,
     NodeRecovered,
+    NodeUnfit,
     RackRestored,
     RepairRequested,
 )
@@ -126,7 +131,7 @@ def unrequested(node: Node) -> bool:
     if node.failed and node.repair is None:
         return True
     needs = node.repair is not None and node.repair is not RepairAction.NONE
-    return needs and bool(node.faults) and node.repair_at <= node.faults[-1].at
+    return needs and node.repair_at <= (node.faults[-1].at if node.faults else 0.0)
 
 
 def returning(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeRecovered | None:
@@ -135,8 +140,9 @@ def returning(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeRec
     rack = fleet.racks[fleet.places[name].rack]
     if vouched(node) and in_repair(node):
         return recovered(fleet, node, event, REPAIRED)
-    if not returns(node, rack.spec.gpus_per_node, policy, event.now):
-        if node.session is not None and in_repair(node) and lemon(node, policy, event.now):
+    past = history(fleet, node)
+    if not returns(node, rack.spec.gpus_per_node, policy, event.now, past):
+        if node.session is not None and in_repair(node) and lemon(node, policy, event.now, past):
             state.requests.setdefault(name, None)
         return None
     if lacks_check(node):
@@ -148,16 +154,25 @@ def returning(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeRec
 
 def recovered(fleet: Fleet, node: Node, event: Event, code: str) -> NodeRecovered:
     """In service again; on probation if it was out at all."""
-    faults = len(recent_faults(node, event.now))
+    past, now = history(fleet, node), event.now
+    faults = counted(node, past, now)
     was_out = node.failed or node.fitness is not Fitness.FULL
-    until = probation_until(node, fleet.policy, event.now) if was_out else node.probation_until
+    until = probation_until(node, fleet.policy, now, past) if was_out else node.probation_until
     return NodeRecovered(
         node=node.name,
         of=node.last,
         fitness=Fitness.FULL,
         probation_until=until,
         reason=Reason(code=code, numbers={"faults": faults}),
+        serial=serial_of(node),
     )
+
+
+def moved(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeUnfit | None:
+    """Hardware that came from another slot with a fault that nobody has answered stays out."""
+    node = fleet.node(name)
+    fault = carried(node, history(fleet, node))
+    return None if fault is None else health.moved(node, fault)
 
 
 def requested(state: State, fleet: Fleet, name: NodeId, event: Event) -> RepairRequested | None:
@@ -178,10 +193,10 @@ def requested(state: State, fleet: Fleet, name: NodeId, event: Event) -> RepairR
     reason = Reason(code=node.why or SILENCE)
     if failed_check(node):
         action = gravest(action, RepairAction.INSPECT)
-    if lemon(node, fleet.policy, event.now):
+    past = history(fleet, node)
+    if lemon(node, fleet.policy, event.now, past):
         action = gravest(action, RepairAction.INSPECT)
-        numbers: dict[str, int | float | str] = {"faults": len(recent_faults(node, event.now))}
-        reason = Reason(code="lemon", numbers=numbers)
+        reason = lemon_reason(node, fleet.policy, event.now, past)
     if action is RepairAction.NONE or (asked and action is node.repair):
         return None
     return RepairRequested(node=name, of=node.last, action=action, reason=reason)

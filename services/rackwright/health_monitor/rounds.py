@@ -57,6 +57,7 @@ KINDS = (
         waits=True,
     ),
     Kind(name="returned", waiting=lambda s: s.returning, make=returns.returning, waits=True),
+    Kind(name="moved", waiting=lambda s: s.moved, make=returns.moved),
     Kind(name="checked", waiting=lambda s: s.answers, make=checks.answered, waits=True),
     Kind(name="checks", waiting=lambda s: s.checks, make=checks.asked, waits=True),
     Kind(name="restored", waiting=lambda s: s.restores, make=returns.restored, waits=True),

@@ -2,6 +2,7 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Effect, Event, Note
+from rackwright.core.policy.health import serial_of
 from rackwright.core.policy.leases import declare_after
 from rackwright.core.policy.probation import SILENCE
 from rackwright.core.racks import Node, Rack
@@ -145,6 +146,7 @@ def failed(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeFailed
         fenced=True,
         observed_at=max(0.0, node.suspected_at - fleet.policy.suspect_after_s),
         reason=Reason(code=SILENCE, numbers={"waited_s": round(event.mono - suspicion.since, 3)}),
+        serial=serial_of(node),
     )
 
 

@@ -59,6 +59,7 @@ class State:
     racks, troubled, restores: racks to judge; that are not good; that are good again.
     returning, requests, repairs: nodes that may be let in; repairs to ask for (with the evidence if
     the node stays in service); repairs asked for, with the ledger time of the last reminder.
+    moved: nodes whose hardware may have come with a fault from elsewhere.
     checks, asked, answers: checks to ask for, and why; those that were asked, with the `mono` time
     since which the node could have made one; those of them whose outcome is to be said.
     wishes, heard_to: wishes without an answer by sequence; the last one heard.
@@ -108,6 +109,7 @@ class State:
     returning: dict[NodeId, None] = field(default_factory=dict)
     requests: dict[NodeId, Evidence | None] = field(default_factory=dict)
     repairs: dict[NodeId, float] = field(default_factory=dict)
+    moved: dict[NodeId, None] = field(default_factory=dict)
     checks: dict[NodeId, str] = field(default_factory=dict)
     asked: dict[NodeId, float] = field(default_factory=dict)
     answers: dict[NodeId, None] = field(default_factory=dict)

@@ -33,6 +33,7 @@ def test_an_immediate_signal_names_its_own_culprit_at_the_next_turn(b: Bench) ->
                     gpu=2,
                     observed_at=7.5,
                     reason=Reason(code="xid.79", numbers={"count": 1, "xid": 79, "gpu": 2}),
+                    serial="sn-r0-n01",
                     cause="fault-r0-n01",  # type: ignore[arg-type]
                 ),
             ),

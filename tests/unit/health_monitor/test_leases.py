@@ -150,6 +150,7 @@ def test_a_silent_node_is_suspected_then_failed_and_fenced(b: Bench) -> None:
         fenced=True,
         observed_at=b.now - 1 - W - 6,
         reason=Reason(code="silence", numbers={"waited_s": W}),
+        serial="sn-r0-n01",
     )
     assert b.node("r0-n01").fitness is Fitness.NONE
 

@@ -122,6 +122,7 @@ def test_a_repaired_node_is_let_in_by_a_persons_word(b: Bench) -> None:
             reason=Reason(
                 code="repaired.replace", numbers={"faults": 1, "by": "ann", "why": "new tray"}
             ),
+            serial="sn-r0-n01",
             wish=seq,
             cause="wish-1",  # type: ignore[arg-type]
         )

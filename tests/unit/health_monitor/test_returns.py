@@ -158,6 +158,7 @@ def test_after_silence_a_join_brings_it_back_on_probation(b: Bench) -> None:
             fitness=Fitness.FULL,
             probation_until=b.now + 2 * HOUR,
             reason=Reason(code="returned", numbers={"faults": 1}),
+            serial="sn-r0-n01",
         )
     ]
     assert (b.node("r0-n01").fitness, b.node("r0-n01").repair) == (Fitness.FULL, None)

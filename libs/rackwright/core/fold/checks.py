@@ -36,5 +36,6 @@ def node_checked(fleet: Fleet, entry: NodeChecked) -> None:
         action=RepairAction.INSPECT,
         observed_at=fleet.time,
         reason=entry.reason,
+        serial=entry.serial,
     )
     node_unfit(fleet, unfit)

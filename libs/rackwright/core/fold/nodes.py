@@ -7,7 +7,7 @@ from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Maintenance, Place
 from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
 from rackwright.core.jobs import Job, Wound, WoundKind, need_of
-from rackwright.core.racks import Node, NodeFault, Rack, refresh_health
+from rackwright.core.racks import History, Node, NodeFault, Rack, refresh_health
 from rackwright.wire.entries.node import (
     MaintenanceEnded,
     MaintenanceScheduled,
@@ -125,12 +125,13 @@ def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
         fleet,
         place,
         fitness=fitness,
-        faults=_faults(fleet, node, entry.reason.code),
+        faults=_faults(fleet, node, entry) if entry.counts else node.faults,
         repair=entry.action,
-        repair_at=fleet.time,
+        repair_at=fleet.time if entry.counts else 0.0,  # nobody has been asked
         why=entry.reason.code,
     )
-    _culprit(fleet, fleet.racks[place.rack])
+    if entry.counts:
+        _culprit(fleet, fleet.racks[place.rack])
 
     def short(job: Job, rank: int, worker: WorkerId) -> Wound | None:
         if FITNESS_ORDER[need_of(job.spec, len(job.slices))] <= FITNESS_ORDER[fitness]:
@@ -140,9 +141,19 @@ def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:
     _wound(fleet, place, short)
 
 
-def _faults(fleet: Fleet, node: Node, code: str) -> tuple[NodeFault, ...]:
-    kept = tuple(one for one in node.faults if one.at > fleet.time - FAULT_MEMORY_S)
-    return (*kept[-31:], NodeFault(at=fleet.time, code=code, boot=node.boot))
+def _faults(fleet: Fleet, node: Node, entry: NodeUnfit | NodeFailed) -> tuple[NodeFault, ...]:
+    """Those of the slot and this one, which is noted of the hardware too."""
+    new = NodeFault(at=fleet.time, code=entry.reason.code, boot=node.boot, serial=entry.serial)
+    if entry.serial:
+        known = fleet.histories.get(entry.serial, History())
+        known = evolve(known, faults=_with(fleet, known.faults, new))
+        fleet.histories = fleet.histories.set(entry.serial, known)
+    return _with(fleet, node.faults, new)
+
+
+def _with(fleet: Fleet, faults: tuple[NodeFault, ...], new: NodeFault) -> tuple[NodeFault, ...]:
+    kept = tuple(one for one in faults if one.at > fleet.time - FAULT_MEMORY_S)
+    return (*kept[-31:], new)
 
 
 def _culprit(fleet: Fleet, rack: Rack) -> None:
@@ -180,7 +191,7 @@ def node_failed(fleet: Fleet, entry: NodeFailed) -> None:
         failed=True,
         fenced=node.session if entry.fenced else node.fenced,
         suspected=0,
-        faults=_faults(fleet, node, entry.reason.code) if counts else node.faults,
+        faults=_faults(fleet, node, entry) if counts else node.faults,
         why=entry.reason.code if counts else node.why,
     )
     if counts:
@@ -217,6 +228,9 @@ def node_recovered(fleet: Fleet, entry: NodeRecovered) -> None:
         why="",
         check_why="",
     )
+    if entry.serial in fleet.histories:
+        cleared = evolve(fleet.histories[entry.serial], cleared_at=fleet.time)
+        fleet.histories = fleet.histories.set(entry.serial, cleared)
     for tenancy in fleet.racks[place.rack].tenants_at(place.node):
         job = fleet.jobs[tenancy.job]
         part = job.part(tenancy.slice)

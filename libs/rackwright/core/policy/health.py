@@ -10,7 +10,7 @@ from enum import StrEnum
 from rackwright.core.fleet import Fleet
 from rackwright.core.policy.probation import SILENCE, gravest
 from rackwright.core.policy.xids import NVLINK5, Verdict, after_reboots, classify
-from rackwright.core.racks import Node, Rack
+from rackwright.core.racks import Node, NodeFault, Rack
 from rackwright.wire.entries.node import NodeUnfit
 from rackwright.wire.ids import MessageId
 from rackwright.wire.nodes import FITNESS_ORDER, Fitness, RackFitness, RepairAction
@@ -137,7 +137,26 @@ def unfit(node: Node, found: Evidence) -> NodeUnfit:
         gpu=fault.gpu,
         observed_at=fault.observed_at,
         reason=because(found, verdict),
+        serial=serial_of(node),
         cause=found.id,
+    )
+
+
+def serial_of(node: Node) -> str:
+    """The hardware that is in this slot, as far as its agent has told."""
+    return node.hardware.serial if node.hardware is not None else ""
+
+
+def moved(node: Node, fault: NodeFault) -> NodeUnfit:
+    """The entry that takes out hardware which has a fault in another slot that nobody answered."""
+    return NodeUnfit(
+        node=node.name,
+        of=node.last,
+        fitness=Fitness.NONE,
+        action=RepairAction.INSPECT,
+        reason=Reason(code="moved", numbers={"serial": serial_of(node), "fault": fault.code}),
+        serial=serial_of(node),
+        counts=False,
     )
 
 

@@ -43,7 +43,11 @@ class NodeJoined(Observation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUnfit(Observation):
-    """The node is good for less than before: the culprit of a fault. Its agent may be alive."""
+    """The node is good for less than before: the culprit of a fault. Its agent may be alive.
+
+    `serial` is the hardware that had the fault: its history goes with it, that of the slot stays.
+    `counts` False: it is out because of what its hardware did elsewhere, and that is no new fault.
+    """
 
     TYPE: ClassVar[str] = "node.unfit"
     fitness: Fitness
@@ -51,6 +55,8 @@ class NodeUnfit(Observation):
     gpu: Natural | None = None
     observed_at: float = 0.0
     reason: Reason
+    serial: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +78,31 @@ class NodeCleared(Observation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFailed(Observation):
-    """Declared dead. `fenced`: its lease must have ended, so every worker of the session has."""
+    """Declared dead. `fenced`: its lease must have ended, so every worker of the session has.
+
+    `serial`: as in `node.unfit`.
+    """
 
     TYPE: ClassVar[str] = "node.failed"
     session: SessionRef | None = None
     fenced: bool
     observed_at: float = 0.0
     reason: Reason
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecovered(Observation):
-    """In service again, on probation until then (seconds of ledger time)."""
+    """In service again, on probation until then (seconds of ledger time).
+
+    `serial`: the hardware that was let in; what it did before is answered.
+    """
 
     TYPE: ClassVar[str] = "node.recovered"
     fitness: Fitness
     probation_until: float = 0.0
     reason: Reason
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

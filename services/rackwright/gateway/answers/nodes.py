@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.occupancy import node_use
+from rackwright.core.policy.probation import history, recent_faults
 from rackwright.core.racks import Node, NodeFault, Rack
 from rackwright.core.reasons import sentence
 from rackwright.gateway import asked, views
@@ -109,6 +111,8 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
         checked_at=found.checked_at or None,
         check_passed=found.check_passed if found.checked_at else None,
         faults=tuple(map(_fault, found.faults)),
+        faults_elsewhere=tuple(map(_fault, _elsewhere(fleet, found))),
+        boards_failed=len({one.serial for one in recent_faults(found, context.now) if one.serial}),
         tenants=tuple(_tenants(context, rack, place.node, seen)),
         status_at=None if seen is None else seen.at,
         obeyed=None if seen is None else seen.status.obeyed,
@@ -136,8 +140,15 @@ def _with_hardware(made: views.NodeAnswer, node: Node) -> views.NodeAnswer:
     )
 
 
+def _elsewhere(fleet: Fleet, node: Node) -> Iterator[NodeFault]:
+    """What its hardware did in other slots."""
+    here = {(fault.at, fault.serial) for fault in node.faults}
+    return (one for one in history(fleet, node).faults if (one.at, one.serial) not in here)
+
+
 def _fault(fault: NodeFault) -> views.FaultView:
-    return views.FaultView(at=fault.at, code=fault.code, text=sentence(Reason(code=fault.code)))
+    text = sentence(Reason(code=fault.code))
+    return views.FaultView(at=fault.at, code=fault.code, text=text, serial=fault.serial)
 
 
 def _tenants(

@@ -66,11 +66,12 @@ class TenantView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultView(View):
-    """A fault that took the node out."""
+    """A fault that took the node out; `serial` is the hardware that had it."""
 
     at: float
     code: str
     text: str
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,8 @@ class NodeAnswer(Answer):
     checked_at: float | None = None
     check_passed: bool | None = None
     faults: tuple[FaultView, ...] = ()
+    faults_elsewhere: tuple[FaultView, ...] = ()
+    boards_failed: int = 0
     tenants: tuple[TenantView, ...] = ()
     status_at: float | None = None
     obeyed: int | None = None
