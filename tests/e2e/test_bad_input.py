@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -19,6 +20,7 @@ from tests.support.containers import run_alone, until
 from tests.support.engine import image
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
+SMALL_DISK = "rackwright-small-disk"
 testcontainers_config.ryuk_disabled = True  # it would have to come from a registry
 
 
@@ -47,11 +49,22 @@ async def test_a_password_file_that_is_not_there(live: Composed) -> None:
     assert "'/nowhere' does not exist" in said
 
 
+async def test_another_services_user(live: Composed) -> None:
+    [password] = await live.site.passwords("gateway")
+    status, said = placer(live, RACKWRIGHT_USER="gateway", RACKWRIGHT_PASSWORD=password)
+    assert status == 1
+    assert "user 'gateway' of the bus is not permitted to hear _INBOX_placer.0.>" in said, said
+
+
 @contextmanager
-def server(*words: str, **more: Any) -> Iterator[tuple[DockerContainer, Network]]:
+def server(
+    *words: str, of: str = "", volumes: Sequence[str] = ()
+) -> Iterator[tuple[DockerContainer, Network]]:
     """A nats-server without users on a network of its own, where it is called nats."""
     with Network() as network:
-        made = DockerContainer(str(more.pop("image", image())), entrypoint="nats-server", **more)
+        made = DockerContainer(of or image(), entrypoint="nats-server")
+        for volume in volumes:
+            made.with_volume_mapping(*volume.split(":"))
         made.with_command(list(words)).with_network(network).with_network_aliases("nats")
         with made:
             yield made, network
@@ -91,7 +104,7 @@ def old_server(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 async def test_an_older_server_than_needed(old_server: str) -> None:
-    with server("-js", "-sd", "/var/lib/nats", image=old_server) as (_, network):
+    with server("-js", "-sd", "/var/lib/nats", of=old_server) as (_, network):
         for words in (CREATE, ("rackwright.placer",)):
             status, said = beside(network, *words)
             assert status != 0
@@ -107,9 +120,85 @@ async def test_a_directory_that_is_read_only(live: Composed) -> None:
     assert "copies-dir: /copies: Read-only file system" in said
 
 
-def last_line(container: Container) -> str:
+def last_lines(container: Container) -> str:
     """What a container said last."""
     return str(container.logs(tail=5).decode(errors="replace"))
+
+
+@contextmanager
+def small_disk() -> Iterator[Container]:
+    """A volume of 24 MB, and a container that keeps it mounted."""
+    client = docker.from_env()
+    options = {"type": "tmpfs", "device": "tmpfs", "o": "size=24m,uid=10001,gid=10001"}
+    volume = client.volumes.create(SMALL_DISK, driver_opts=options)
+    holder = client.containers.run(
+        image(),
+        ["infinity"],
+        entrypoint="sleep",
+        volumes={SMALL_DISK: {"bind": "/disk"}},
+        init=True,
+        detach=True,
+    )
+    try:
+        yield holder
+    finally:
+        holder.remove(force=True)
+        volume.remove()
+        client.close()
+
+
+async def test_a_disk_without_room(tmp_path: Path) -> None:
+    """The bus says so and is unhealthy, and so is who decides; room and a new start heal both."""
+    config = tmp_path / "nats.conf"
+    config.write_text(  # the directory is root's alone, but the engine mounts the file
+        'http: "0.0.0.0:8222"\n'
+        'jetstream { store_dir: "/var/lib/nats", max_file: 8GB, max_mem: 1GB }\n'
+    )
+    mounts = [f"{config}:/etc/nats.conf:ro", f"{SMALL_DISK}:/var/lib/nats:rw"]
+    with (
+        small_disk() as holder,
+        server("-c", "/etc/nats.conf", volumes=mounts) as (bus, network),
+    ):
+        assert beside(network, *CREATE)[0] == 0
+        with monitor(network) as deciding:
+            await until(lambda: healthy(deciding), "the monitor to be ready")
+            holder.exec_run(["dd", "if=/dev/zero", "of=/disk/filler", "bs=4k"])
+            await until(lambda: not healthy(deciding), "the monitor to notice")
+            said = deciding.exec_run(["healthy"]).output.decode()
+            assert "the bus has not taken a commit for 5 times running" in said
+            assert "a full disk is one cause" in said
+            there = bus.get_wrapped_container()
+            assert "no space left on device" in there.logs().decode()
+            assert there.exec_run(["healthy", "/healthz", "8222"]).exit_code == 1
+            holder.exec_run(["rm", "/disk/filler"])
+            there.restart(timeout=10)
+            await until(lambda: healthy(deciding), "the monitor to go on")
+            deciding.reload()
+            assert deciding.attrs["RestartCount"] == 0
+
+
+def healthy(container: Container) -> bool:
+    """Does it say so itself?"""
+    return bool(container.exec_run(["healthy"]).exit_code == 0)
+
+
+@contextmanager
+def monitor(network: Network) -> Iterator[Container]:
+    """A health-monitor, which appends something every second, without anything else around."""
+    client = docker.from_env()
+    made = client.containers.run(
+        image(),
+        ["rackwright.health_monitor"],
+        environment={"RACKWRIGHT_NATS": "nats://nats:4222"},
+        network=network.name,
+        restart_policy={"Name": "always"},
+        detach=True,
+    )
+    try:
+        yield made
+    finally:
+        made.remove(force=True)
+        client.close()
 
 
 async def test_a_bus_whose_volume_is_read_only() -> None:
@@ -122,7 +211,7 @@ async def test_a_bus_whose_volume_is_read_only() -> None:
         detach=True,
     )
     try:
-        await until(lambda: "read-only file system" in last_line(made), "it to say what is wrong")
+        await until(lambda: "read-only file system" in last_lines(made), "it to say what is wrong")
         assert made.wait(timeout=20)["StatusCode"] != 0
     finally:
         made.remove(force=True)

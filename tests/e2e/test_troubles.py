@@ -1,4 +1,4 @@
-"""Containers are stopped, killed, paused and cut off; jobs come, and one rides on."""
+"""Containers are stopped, killed, paused, cut off, restarted; jobs come, and one rides on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from contextlib import AsyncExitStack
 import pytest
 
 from rackwright.cli.stack import SERVICES
+from rackwright.core.jobs import JobState
+from rackwright.wire.ids import RackId
 from tests.e2e.troubles import (
     Trouble,
+    bear,
+    cut_off,
     killed,
-    off_network,
     paused,
     published,
     restarted,
@@ -24,30 +27,43 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
 
 
 @pytest.mark.parametrize("trouble", [killed, stopped, paused])
-async def test_each_service_in_turn(live: Composed, trouble: Trouble) -> None:
-    for service in SERVICES:
-        name = trouble.__name__
-        async with riding(live, f"rides-{name}", f"{name}-{service}"):
-            await trouble(live, service)
-            await live.site.ready(service)
-
-
-@pytest.mark.parametrize("trouble", [killed, stopped, restarted, paused])
-async def test_the_bus(live: Composed, trouble: Trouble) -> None:
-    name = trouble.__name__
-    async with riding(live, f"rides-bus-{name}", f"{name}-bus"):
-        await trouble(live, NATS)
-        await live.site.ready(NATS, *SERVICES, *AGENTS)
+async def test_each_service_and_the_bus_in_turn(steady: Composed, trouble: Trouble) -> None:
+    live = steady
+    async with riding(live, f"rides-{trouble.__name__}"):
+        for service in (*SERVICES, NATS):
+            await bear(live, trouble, service, reached=service != NATS)
+        await live.site.ready(*SERVICES, *AGENTS)
 
 
 @pytest.mark.parametrize("services", [SERVICES[::2], SERVICES[1::2]])
 async def test_services_cut_off_until_they_notice(
-    live: Composed, services: tuple[str, ...]
+    steady: Composed, services: tuple[str, ...]
 ) -> None:
-    async with riding(live, f"rides-cut-{services[0]}", f"cut-{services[0]}") as names:
+    live = steady
+    async with riding(live, f"rides-cut-{services[0]}") as names:
         async with AsyncExitStack() as joined:
             for service in services:
-                await joined.enter_async_context(off_network(live, service))
+                await joined.enter_async_context(cut_off(live, service))
             names += await published(live, f"during-{services[0]}")
             await asyncio.gather(*(live.site.unready(service) for service in services))
         await live.site.ready(*services)
+
+
+def agents_of(rack: RackId) -> str:
+    """The agents' container that hosts a rack: racks are dealt out in turn."""
+    return AGENTS[(int(rack.removeprefix("r")) - 1) % len(AGENTS)]
+
+
+async def test_everything_is_restarted_in_turn_under_load(steady: Composed) -> None:
+    """Work rides on in the one container of agents that is not restarted."""
+    live = steady
+    async with riding(live, "rides-rolling") as names:
+        idle = next(one for one in AGENTS if one != agents_of(live.rack_of("rides-rolling")))
+        for service in (*SERVICES, NATS):
+            await bear(live, restarted, service)
+        during = await published(live, "rolling-agents", 3)
+        await live.site.do(idle, "restart", timeout=10)
+        await live.site.ready(idle)
+        names += await published(live, "rolled-agents")
+        # What ran on the agents that were restarted may have been started again.
+        assert {(await live.ended(name)).state for name in during} == {JobState.FINISHED}

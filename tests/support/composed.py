@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from rackwright.bus.jetstream import JetStreamBus, connect
@@ -23,17 +24,20 @@ from rackwright.wire.jobs import JobSpec
 from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Policy
 from rackwright.wire.subjects import Subjects
-from rackwright.wire.wishes import Cancel, Repaired, Uncordon
+from rackwright.wire.wishes import Cancel, Repaired, SetPolicy, Uncordon
 from tests.support.containers import Site, free_port
-from tests.support.engine import image
+from tests.support.engine import ROOT, image
 from tests.support.live import FALLEN, Identity, Live
 from tests.support.quick import POLICY
+from tests.support.world import appears
 
 RACKS = "3x6x4"
 AGENTS = ("agents-0", "agents-1")
 SHARED = "/shared"  # where workers in containers find the directory of their notes
 NATS = "nats"
-LEASE = replace(POLICY, fence_after_s=60.0, pinned_share=1.0)  # outlasts each restart
+NOTHING: Mapping[str, str] = MappingProxyType({})
+LONG_S = 60.0  # a lease that outlasts each restart, on a busy machine too
+LONG = replace(POLICY, fence_after_s=LONG_S)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +62,17 @@ class Composed(Live):
         line = f"NVRM: Xid (PCI:{gpu:04d}:01:00): {text}"
         subject = Subjects(CellName(self.bus.cell)).query(f"inject.{node}")
         await self.bus.core.request(subject, json.dumps({"line": line}).encode(), patience=10.0)
+
+    async def back(self) -> None:
+        """Wait until the bus is within reach again from here."""
+        links = (self.bus.link, self.cell.bus.link)
+        await appears(lambda: all(link.connected for link in links))
+
+    async def steady(self) -> None:
+        """From now on leases outlast restarts."""
+        if self.fleet.policy.fence_after_s < LONG_S:
+            longer = replace(self.fleet.policy, fence_after_s=LONG_S)
+            assert (await self.wish(SetPolicy(policy=longer))).granted
 
     async def tidy_up(self) -> None:
         """Cancel every job, repair every node, and wait until nothing of it is left."""
@@ -89,7 +104,7 @@ def _all_nodes(fleet: Fleet, *, heard: bool) -> bool:
     return free and all(node.fitness is Fitness.FULL for node in nodes)
 
 
-def settings(folder: Path, policy: Policy = LEASE) -> dict[str, str]:
+def settings(folder: Path, policy: Policy) -> dict[str, str]:
     """The variables of a small cell with real processes, whose times are short."""
     shared, told = folder / "shared", folder / "policy.json"
     shared.mkdir(parents=True)
@@ -145,18 +160,39 @@ async def reached(site: Site, *, replicas: int = 1) -> AsyncIterator[Composed]:
 
 
 @asynccontextmanager
-async def composed_cell(name: str, folder: Path, **more: str) -> AsyncIterator[Composed]:
-    """Start a cell in containers, remove it after the block; its logs are kept when that fails."""
+async def composed_site(
+    name: str,
+    folder: Path,
+    *,
+    policy: Policy = LONG,
+    root: Path = ROOT,
+    more: Mapping[str, str] = NOTHING,
+) -> AsyncIterator[Site]:
+    """Start a cell in containers, remove it after the block; `folder` has its logs then.
+
+    `root` is the tree whose compose file it is started with, `more` variables of that.
+    """
     profiles = ("cluster",) if "NATS_CONFIG" in more else ()
-    told = {**settings(folder), **more}
-    site = Site(name=name, folder=folder, settings=told, profiles=profiles)
-    replicas = int(told.get("RACKWRIGHT_REPLICAS", "1"))
+    told = {**settings(folder, policy), **more}
+    site = Site(name=name, folder=folder, settings=told, root=root, profiles=profiles)
     try:
         await site.up()
         await site.ready(*SERVICES)
-        async with reached(site, replicas=replicas) as live:
-            yield live
+        yield site
     finally:
         for service in (NATS, *SERVICES, *AGENTS, "setup"):
             (folder / f"{service}.log").write_text(site.logs(service, 2000), encoding="utf-8")
         await site.down()
+
+
+@asynccontextmanager
+async def composed_cell(
+    name: str, folder: Path, *, policy: Policy = LONG, more: Mapping[str, str] = NOTHING
+) -> AsyncIterator[Composed]:
+    """The same, driven from here."""
+    replicas = int(more.get("RACKWRIGHT_REPLICAS", "1"))
+    async with (
+        composed_site(name, folder, policy=policy, more=more) as site,
+        reached(site, replicas=replicas) as live,
+    ):
+        yield live

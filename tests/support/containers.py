@@ -35,8 +35,8 @@ class Compose(DockerCompose):
     @functools.cached_property
     def compose_command_property(self) -> list[str]:
         """See DockerCompose."""
-        words = [*compose_command(), "-p", self.name, "--project-directory", str(ROOT)]
-        words += ["-f", str(ROOT / "docker-compose.yml")]
+        words = [*compose_command(), "-p", self.name, "--project-directory", str(self.context)]
+        words += ["-f", str(Path(self.context) / "docker-compose.yml")]
         for profile in self.profiles or []:
             words += ["--profile", profile]
         return [*words, "--env-file", str(self.env_file[0] if self.env_file else os.devnull)]
@@ -44,7 +44,9 @@ class Compose(DockerCompose):
     def call(self, *words: str) -> str:
         """Run a command of compose; what it printed. Fails the test if it fails."""
         command = [*self.compose_command_property, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=str(self.context)
+        )
         if done.returncode:
             pytest.fail(f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done.stdout
@@ -60,11 +62,12 @@ def free_port() -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Site:
-    """One compose project. `settings` are the variables of docker-compose.yml."""
+    """One compose project. `settings` are the variables of the docker-compose.yml in `root`."""
 
     name: str
     folder: Path
     settings: dict[str, str]
+    root: Path = ROOT
     profiles: tuple[str, ...] = ()
     client: Any = field(default_factory=lambda: docker.from_env(timeout=120))
 
@@ -73,7 +76,7 @@ class Site:
         file = self.folder / "settings.env"
         lines = [f"{key}={value}\n" for key, value in self.settings.items()]
         file.write_text("".join(lines), encoding="utf-8")
-        made = Compose(context=str(ROOT), profiles=list(self.profiles), env_file=str(file))
+        made = Compose(context=str(self.root), profiles=list(self.profiles), env_file=str(file))
         made.name = self.name
         return made
 
@@ -102,27 +105,26 @@ class Site:
 
     async def ready(self, *services: str) -> None:
         """Wait until every container of these services says so itself."""
-        for service in services:
-            for container in await asyncio.to_thread(self.containers, service):
-                await until(functools.partial(_ready, container), f"{container.name} to be ready")
+        found = await asyncio.to_thread(self._all, services)
+        waits = (until(functools.partial(_ready, one), f"{one.name} to be ready") for one in found)
+        await asyncio.gather(*waits)
+
+    def _all(self, services: Sequence[str]) -> list[Container]:
+        return [one for service in services for one in self.containers(service)]
 
     async def unready(self, service: str) -> None:
         """Wait until the first container of a service says that it is not ready."""
         container = await asyncio.to_thread(self.one, service)
         await until(lambda: not _ready(container), f"{container.name} not to be ready")
 
+    async def says(self, service: str, word: str) -> None:
+        """Wait until a service has said a word in its log."""
+        await until(lambda: word in self.logs(service, 1000), f"{service} to say {word}")
+
     def logs(self, service: str, tail: int = 50) -> str:
         """The last lines of all containers of a service."""
         texts = [one.logs(tail=tail).decode(errors="replace") for one in self.containers(service)]
         return "\n".join(texts)
-
-    def started(self, *services: str) -> dict[str, str]:
-        """When each running container of these services was started, by its name."""
-        return {
-            one.name: one.attrs["State"]["StartedAt"]
-            for service in services
-            for one in self.containers(service)
-        }
 
     async def passwords(self, *users: str) -> list[str]:
         """What users of the bus log in with, as only the service that made them can read it."""
@@ -134,7 +136,12 @@ class Site:
 
     async def down(self) -> None:
         """Remove all of it: containers, network, volumes."""
-        await asyncio.to_thread(self.compose().call, "down", "--volumes", "-t", "2")
+        found = self.client.containers.list(
+            all=True, filters={"label": f"com.docker.compose.project={self.name}"}
+        )
+        kills = (asyncio.to_thread(one.remove, force=True, v=True) for one in found)
+        await asyncio.gather(*kills)
+        await asyncio.to_thread(self.compose().call, "down", "--volumes")
         self.client.close()
 
 
@@ -144,7 +151,7 @@ def _ready(container: Container) -> bool:
         return False
     command = ["healthy"]
     if "nats" in container.labels["com.docker.compose.service"]:
-        command += ["/healthz?js-server-only=true", "8222"]
+        command += ["/healthz", "8222"]
     return bool(container.exec_run(command).exit_code == 0)
 
 

@@ -18,7 +18,7 @@ from nats.aio.subscription import Subscription as NatsSubscription
 from nats.errors import Error as NatsError
 
 from rackwright.bus.cancelling import end, heeding_cancellation
-from rackwright.bus.errors import AuthFailed, BusAway, BusClosed, MissingExtra
+from rackwright.bus.errors import AuthFailed, BusAway, BusClosed, MissingExtra, WrongUser
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import NO_HEADERS, Cause, Headers
 from rackwright.bus.requests import Requests, Unanswered
@@ -69,6 +69,7 @@ class Connection:
         self._reconnects = 0
         self._dialled = False
         self._opened = False
+        self._deaf: WrongUser | None = None
         self._last_error = ""
         self._stuck_since: float | None = None
         self._reconnect_calls: list[Callable[[], None]] = []
@@ -80,7 +81,7 @@ class Connection:
         self._dependents: dict[Dependent, None] = {}
 
     async def open(self) -> None:
-        """Connect within `connect_s`. Raises BusAway, AuthFailed, MissingExtra."""
+        """Connect within `connect_s`. Raises BusAway, AuthFailed, WrongUser, MissingExtra."""
         connecting = asyncio.ensure_future(self._connect())
         try:
             either: set[asyncio.Future[Any]] = {connecting, self._refused_login}
@@ -93,6 +94,10 @@ class Connection:
                 raise BusAway("connect", self._last_error or "no answer")
             connecting.result()
             await self._requests.start(self._nc.new_inbox())
+            # Behind it the server has said whether we may hear our answers.
+            await self.flush(self.options.connect_s)
+            if self._deaf is not None:
+                raise self._deaf
         except BaseException:
             await end(connecting)
             await self.close()
@@ -149,6 +154,8 @@ class Connection:
             self._denied += 1
             operation, subject = found.groups()
             self._requests.denied(subject)
+            if operation == "subscription" and self._requests.answered_on(subject):
+                self._set_deaf()
             for on_denied in self._denied_calls:
                 self._loop.call_soon(on_denied, operation, subject)
             return
@@ -156,6 +163,13 @@ class Connection:
             self._refused_login.set_result(text)
         for on_error in self._error_calls:
             self._loop.call_soon(on_error, text)
+
+    def _set_deaf(self) -> None:
+        """Nobody could answer us: no request would ever fail but by its patience."""
+        o = self.options
+        self._deaf = WrongUser(o.identity, o.user or "of the nkey", f"{o.inbox_prefix}.>")
+        if self._opened:
+            self._set_closed(str(self._deaf))
 
     async def _on_disconnect(self) -> None:
         self._stuck_since = None
@@ -320,7 +334,7 @@ class Connection:
         except NatsError:
             return  # closed already, or the connection is: the server has forgotten it too
 
-    async def flush(self) -> None:
+    async def flush(self, patience: float | None = None) -> None:
         """Wait until the server has seen everything sent so far. Raises BusAway.
 
         nats-py answers to a flush that was given up with an error that ends its reading task, so
@@ -329,7 +343,8 @@ class Connection:
         flushing = asyncio.ensure_future(self._nc.flush(timeout=LONGEST_FLUSH_S))
         self._tasks.add(flushing)
         flushing.add_done_callback(self._flushed)
-        await asyncio.wait({flushing}, timeout=self.options.request_s)
+        limit = self.options.request_s if patience is None else patience
+        await asyncio.wait({flushing}, timeout=limit)
         if not flushing.done() or flushing.cancelled():
             raise BusAway("flush", "no answer in time")
         error = flushing.exception()

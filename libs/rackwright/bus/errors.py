@@ -131,6 +131,19 @@ class AuthFailed(BusError):
         self.detail = detail
 
 
+class WrongUser(BusError):
+    """The user it logged in as may not hear the answers to `identity`: it is somebody else's."""
+
+    def __init__(self, identity: str, user: str, subject: str) -> None:
+        super().__init__(
+            f"user {user!r} of the bus is not permitted to hear {subject}, where {identity} is"
+            f" answered: log in as the user of {identity}"
+        )
+        self.identity = identity
+        self.user = user
+        self.subject = subject
+
+
 class MissingExtra(BusError):
     """An optional package is needed for what was asked."""
 

@@ -86,6 +86,10 @@ class Requests:
             if not waiting.answer.done():
                 waiting.answer.set_exception(Unanswered(Cause.NO_ANSWER, "connection lost"))
 
+    def answered_on(self, subject: str) -> bool:
+        """Is this, in lower case as nats-py reports it, where our answers come in?"""
+        return subject == f"{self._prefix}*".lower()
+
     def denied(self, subject: str) -> None:
         """The server refused a publish; nats-py reports its subject in lower case."""
         for waiting in self._open.values():

@@ -203,6 +203,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "{swaps} nodes failed under it with {signal} within {window_s} s: the work is suspect",
     ),
     "rack.held": ("the rack is held",),
+    "rack.isolated": ("the rack is cut off",),
     "rack.degraded": ("the rack is degraded",),
     "rack.evacuate": ("the rack is to be left as a whole",),
     "rack.down": ("the rack is down",),

@@ -38,6 +38,7 @@ from rackwright.wire.subjects import Subjects
 S = TypeVar("S")
 BATCH = 512
 STOP_S = 5.0
+UNTAKEN = 5  # sendings of one commit, each waited for, after which people are told
 SKEW_S = 5.0  # ledger time and this machine's clock should agree better than that
 
 
@@ -131,6 +132,7 @@ class Life(Generic[S]):
 
     async def run(self) -> None:
         """Live."""
+        self._standing.untaken = ""
         self._crew.start(self._read_ledger(), "ledger")
         self._crew.start(self._box.run(), "dead letters")
         self._hearing.start(answered=self._answered, now=self._now())
@@ -216,6 +218,9 @@ class Life(Generic[S]):
 
     def settled(self, settled: Settled, mono: float) -> None:
         """It is known what became of an offer."""
+        if self._standing.untaken:
+            self._standing.untaken = ""
+            self._log.info("ledger.taken")
         self._around.tracing.settled(settled)
         if isinstance(settled, Lost):
             self._around.metrics.refusals.inc()
@@ -255,10 +260,16 @@ class Life(Generic[S]):
         metrics.decisions.labels(sealed.commit.type).inc(len(sealed.commit.entries))
         return self._around.tracing.sending(sealed)
 
-    def unsettled(self, why: str) -> None:
-        """An append was not answered."""
+    def unsettled(self, why: str, sendings: int) -> None:
+        """An append was not answered. Again and again, it is the bus's own trouble."""
         self._around.metrics.unsettled.inc()
         self._log.warning("append.unsettled", why=why)
+        if sendings == UNTAKEN:
+            self._standing.untaken = (
+                f"the bus has not taken a commit for {sendings} times running ({why}): its log says"
+                " why; a full disk is one cause"
+            )
+            self._log.error("ledger.untaken", why=self._standing.untaken)
 
 
 def _waiting(source: Source[Arrival]) -> float:

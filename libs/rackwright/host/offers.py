@@ -28,8 +28,8 @@ class Watcher(Protocol):
         """A commit is about to be sent; the headers that go with it."""
         ...
 
-    def unsettled(self, why: str) -> None:
-        """An append was not answered, or the ledger takes nothing."""
+    def unsettled(self, why: str, sendings: int) -> None:
+        """An append was not answered, or the ledger takes nothing, for so many times running."""
         ...
 
 
@@ -85,7 +85,8 @@ class Offers(OfferQueue):
                 pause = FULL_RETRY_S
             if not isinstance(flight.outcome, Unsettled) or flight.found is not None:
                 return
-            self.watcher.unsettled(f"{flight.outcome.reason}: {flight.outcome.detail}")
+            why = f"{flight.outcome.reason}: {flight.outcome.detail}"
+            self.watcher.unsettled(why, flight.sendings)
             await self._until_moved(pause)
             if flight.found is not None:
                 return

@@ -118,7 +118,7 @@ class Presence:
                 "ready": str(standing.serving).lower(),
                 "revision": str(standing.revision),
                 "stopped_at": "" if standing.stopped_at is None else str(standing.stopped_at),
-                "why": standing.why or standing.doubt,
+                "why": standing.reason,
             },
         }
 

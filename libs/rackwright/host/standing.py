@@ -16,7 +16,8 @@ class Standing:
     `stopped_at` is the sequence the fold cannot pass, and `why` the reason, for people. `copies`
     is how many copies are present and which of them this is; `room` how full the ledger is and
     where submits are refused, as fractions; None: not known yet. `readied` is set when it may
-    decide for the first time. `doubt` is the machine's own reason not to be relied on.
+    decide for the first time. `doubt` is the machine's own reason not to be relied on,
+    `untaken` why the ledger takes nothing of what it decides.
     """
 
     service: str
@@ -29,6 +30,7 @@ class Standing:
     stopped_at: int | None = None
     why: str = "starting"
     doubt: str = ""
+    untaken: str = ""
     copies: tuple[int, int] | None = None
     room: tuple[float, float] | None = None
     cause: MessageId | None = None
@@ -42,7 +44,14 @@ class Standing:
     @property
     def serving(self) -> bool:
         """May it decide, and can it be heard?"""
-        return self.ready and self.connected and not self.doubt
+        return self.ready and self.connected and not (self.doubt or self.untaken)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not serving, for people; empty if it is."""
+        if not self.connected:
+            return "the bus is away"
+        return self.why or self.untaken or self.doubt
 
     @property
     def revision(self) -> int:

@@ -53,7 +53,7 @@ class Web:
             "ready": standing.serving,
             "revision": standing.revision,
             "stopped_at": standing.stopped_at,
-            "why": standing.why or standing.doubt if standing.connected else "the bus is away",
+            "why": standing.reason,
         }
 
     async def _health(self, _: web.Request) -> web.Response:

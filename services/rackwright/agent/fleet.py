@@ -157,9 +157,8 @@ class AgentProcess:
         )
         reader = ProgressReader(self._inotify, node.on_progress)
         node.read_progress_with(reader)
-        alive = store.open()
-        node.attach(store, store.files)
-        for record in alive:
+        node.attach(store, store.files)  # first: what has died meanwhile is told while it opens
+        for record in store.open():
             reader.follow(record.worker_id, store.files(record.worker_id))
             log.info("worker.adopted", node=config.node, worker=record.worker_id, pid=record.pid)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.agent.fleet import AgentProcess, NodeConfig
+from rackwright.agent.records import WorkerRecord
 from rackwright.bus.memory import MemoryBus
 from rackwright.bus.memory_store import MemoryStore
 from rackwright.bus.ports import Stored
@@ -39,6 +41,7 @@ from rackwright.wire.values import (
     SliceMembers,
     StopLine,
 )
+from tests.integration.agent.helpers import gone
 
 CELL = CellName("test")
 RACK = RackId("r1")
@@ -204,6 +207,27 @@ async def test_a_restarted_agent_finds_its_worker_with_the_same_pid(
         assert again.workers[0].pid == running.workers[0].pid
         await cell.assign(again.session, stop=(StopLine(worker=line().worker),))
         await cell.until(lambda s: state_of(s) is WorkerState.STOPPED)
+
+
+async def test_an_agent_that_died_with_all_its_workers_starts_and_tells_their_end(
+    cell: Cell, tmp_path: Path
+) -> None:
+    """As with its container, or its host."""
+    async with agent(cell, tmp_path):
+        first = await cell.until(lambda status: True)
+        await cell.job(JobSpec(name=JobId("j"), nodes=1, run="exec sleep 600"))
+        await cell.assign(first.session, line())
+        await cell.until(lambda s: state_of(s) is WorkerState.RUNNING)
+    record = WorkerRecord.parse((tmp_path / "workers" / "j.0.1" / "state").read_bytes())
+    os.kill(record.supervisor, signal.SIGKILL)
+    await gone(record.pid)
+    async with agent(cell, tmp_path):
+        again = await cell.until(lambda s: s.session != first.session)
+        assert state_of(again) is WorkerState.EXITED
+        await cell.assign(again.session, line(2))
+        await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.RUNNING)
+        await cell.assign(again.session, stop=(StopLine(worker=line(2).worker),))
+        await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.STOPPED)
 
 
 async def test_without_echoes_the_worker_is_fenced_and_the_node_joins_anew(

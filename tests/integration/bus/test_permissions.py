@@ -10,7 +10,7 @@ import pytest
 
 from rackwright.bus import permissions
 from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
-from rackwright.bus.errors import AuthFailed, BusDenied
+from rackwright.bus.errors import AuthFailed, BusDenied, WrongUser
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.permissions import Place, Role, User
@@ -48,12 +48,12 @@ class Site:
         self._url = url
         self._buses: list[JetStreamBus] = []
 
-    async def bus(self, name: str, password: str = "secret") -> JetStreamBus:
+    async def bus(self, name: str, password: str = "secret", user: str = "") -> JetStreamBus:
         bus = await connect(
             ConnectOptions(
                 servers=(self._url,),
                 identity=name,
-                user=name,
+                user=user or name,
                 password=password,
                 reconnect_s=0.05,
                 connect_s=5.0,
@@ -83,13 +83,22 @@ async def test_a_wrong_password_is_an_error_at_once(site: Site) -> None:
     assert failed.value.identity == "placer"
 
 
+async def test_anothers_user_is_an_error_at_once(site: Site) -> None:
+    with pytest.raises(WrongUser) as failed:
+        await site.bus("placer", user="gateway")
+    assert str(failed.value) == (
+        "user 'gateway' of the bus is not permitted to hear _INBOX_placer.>, where placer is"
+        " answered: log in as the user of placer"
+    )
+
+
 @pytest.mark.parametrize(
     ("role", "own", "foreign"),
     [
         ("placer", "job.placed", "node.failed"),
         ("health-monitor", "node.suspected", "job.placed"),
         ("spare-manager", "slice.swapped", "defrag.planned"),
-        ("defragmenter", "defrag.planned", "slice.moved"),
+        ("defragmenter", "defrag.planned", "job.placed"),
         ("dispatcher", "snapshot.verified", "job.finished"),
     ],
 )

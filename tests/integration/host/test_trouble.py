@@ -314,6 +314,20 @@ async def test_a_bus_that_goes_and_comes_back_costs_nothing(harness: Harness, bu
     assert await answers(bus) == [first, second]
 
 
+async def test_a_bus_that_takes_no_commit_is_told_until_it_takes_one(bus: Bus) -> None:
+    faulty = FaultyBus(bus)
+    runner = Runner(Refuser(), WISHES, faulty.port)
+    async with running(runner):
+        await until(lambda: runner.standing.ready)
+        faulty.ledger.lose_before = 10
+        seq = await wish(bus, "a")
+        await until(lambda: not runner.standing.serving)
+        assert "has not taken a commit for 5 times running (no_answer" in runner.standing.reason
+        await until(lambda: runner.standing.fleet.answered("placer", seq))
+        await until(lambda: runner.standing.serving)
+        assert runner.standing.reason == ""
+
+
 async def test_copies_share_by_patience(harness: Harness) -> None:
     buses = [await harness.bus() for _ in range(2)]
     runners = [

@@ -154,7 +154,7 @@ class Unwatched:
     def sending(self, sealed: Sealed) -> Headers:
         return NO_HEADERS
 
-    def unsettled(self, why: str) -> None:
+    def unsettled(self, why: str, sendings: int) -> None:
         raise AssertionError(why)
 
 

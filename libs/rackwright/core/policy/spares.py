@@ -11,7 +11,7 @@ Each kind of unanswered work in the fleet has one owner, so that no two services
 | rank not up within swap_start_s, gates open | placer | worker.failed: another node is taken |
 | process gone on a suspected node | health-monitor | cleared or failed, then one of the above |
 | bad node, breaker open, failure inferred | a person, or time | healed when the breaker closes |
-| bad node of an isolated rack | health-monitor | rack.restored or node.failed |
+| bad node of an isolated rack | health-monitor | rack.restored, or node.failed: then the ladder |
 | wound of a job that is not restartable | placer | job.failed |
 | wound of a finishing job | placer | the other ranks end, or the time limit ends it |
 | wound of a job in a plan | spare-manager | the ladder, as for any assigned slice |
@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
-from rackwright.core.jobs import Job, JobState, Wound, WoundKind
+from rackwright.core.jobs import Job, JobState, Slice, Wound, WoundKind
 from rackwright.core.legality import illegal
 from rackwright.core.policy.breaker import breaker_open
 from rackwright.core.policy.ladder import Climb, Healing
@@ -81,9 +81,22 @@ def _climb(
 ) -> list[Healing]:
     now_job = fleet.jobs[job.id]
     part = now_job.part(index)
-    if fleet.racks[part.rack].isolated:
+    if in_doubt(fleet, part):
         return []
     return Climb(case_of(fleet, now_job, part, wounds, now)).entries()
+
+
+def in_doubt(fleet: Fleet, part: Slice) -> bool:
+    """Is the slice in an isolated rack, and not known yet which of its nodes there are dead?
+
+    The rack may be back in a moment, all of it. Nodes that are declared dead will not be, and once
+    none is in doubt any more there is nothing to wait for: the slice leaves the rack.
+    """
+    rack = fleet.racks[part.rack]
+    if not rack.isolated:
+        return False
+    nodes = [rack.nodes[place] for place in part.nodes]
+    return any(node.suspected for node in nodes) or not any(node.failed for node in nodes)
 
 
 def _by_slice(job: Job, wounds: Iterable[Wound]) -> list[tuple[int, tuple[Wound, ...]]]:
@@ -160,7 +173,7 @@ def holds(fleet: Fleet, entry: Entry, now: float) -> bool:
     job = fleet.jobs[entry.job]
     part = job.part(entry.index)
     wounds = tuple(w for w in to_heal(fleet, job, now) if job.slice_of(w.rank) is part)
-    if not wounds or fleet.racks[part.rack].isolated or suspicion(fleet, job, wounds, now):
+    if not wounds or in_doubt(fleet, part) or suspicion(fleet, job, wounds, now):
         return False
     climb = Climb(case_of(fleet, job, part, wounds, now))
     match entry:

@@ -62,6 +62,8 @@ def better_left(case: Case) -> tuple[str, bool] | None:
     Suspect means suspect before: the failures that made it so are still healed inside it.
     """
     rack = case.rack
+    if rack.isolated:
+        return "rack.isolated", True
     if rack.fitness in {RackFitness.EVACUATE, RackFitness.DOWN}:
         return f"rack.{rack.fitness}", True
     if rack.held_until > case.fleet.time:

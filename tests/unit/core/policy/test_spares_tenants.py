@@ -18,6 +18,7 @@ from tests.support.recovery import (
     YOUNG,
     decided,
     degrade,
+    moved,
     rungs,
     swap,
 )
@@ -184,12 +185,45 @@ def test_shared_node_is_freed_of_all_its_tenants_or_none() -> None:
 # The rack itself
 
 
+def isolate(made: Cell) -> None:
+    """The rack r0 fell silent."""
+    made.add(RackIsolated(rack=RackId("r0"), reason=Reason(code="silence")))
+
+
 def test_isolated_rack_is_not_touched() -> None:
     made = cell(2)
     made.sit("a", "r0", range(16))
     made.unfit("r0-n03")
-    made.add(RackIsolated(rack=RackId("r0"), reason=Reason(code="silence")))
+    isolate(made)
     assert decided(made) == []
+
+
+def test_a_slice_leaves_an_isolated_rack_when_its_dead_are_known() -> None:
+    """Not while a node of it is in doubt, and to no other node of that rack."""
+    made = cell(2)
+    made.sit("a", "r0", range(4))
+    isolate(made)
+    made.suspect("r0-n02")
+    assert decided(made) == []
+    made.fail("r0-n01")
+    assert decided(made) == []
+    made.clear("r0-n02")
+    (entry,) = decided(made)
+    assert moved(entry) == ("r1", 4)
+    assert rungs(entry)[1:] == [
+        (Rung.SPARE, False, "rack.isolated"),
+        (Rung.FREE_RACK, True, "free-rack"),
+    ]
+
+
+def test_a_worker_on_one_node_leaves_an_isolated_rack_too() -> None:
+    made = cell(2)
+    made.sit("a", "r0", [5], gpus=0b0011)
+    isolate(made)
+    made.fail("r0-n05")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceMoved)
+    assert entry.rack == "r1"
 
 
 def test_failures_that_made_the_rack_suspect_are_healed_inside() -> None:
