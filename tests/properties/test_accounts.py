@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.core.occupancy import GpuState
+from rackwright.core.occupancy import GpuState, in_maintenance, rack_use
+from rackwright.core.rackuse import RackUses
 from rackwright.wire.entries.node import MaintenanceScheduled, RackHeld, RackIsolated, RackRestored
 from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.reasons import Reason
@@ -37,10 +38,20 @@ def disturb(made: Accounted, data: st.DataObject) -> None:
             made.accounts.saved(job, made.fleet.time - data.draw(st.floats(0.0, 100.0)))
 
 
+def look_at_racks(made: Accounted, uses: RackUses) -> None:
+    """Counted by sets of nodes and node by node, a rack is the same."""
+    now = made.fleet.time
+    out = in_maintenance(made.fleet, now)
+    for number in made.fleet.racks:
+        one, other = (count(made.fleet, number, 4, now, out) for count in (uses.of, rack_use))
+        assert (+one.states, one.jobs) == (+other.states, other.jobs)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_gpu_second_is_in_one_state(data: st.DataObject) -> None:
     made = accounted(RACKS, NODES)
+    uses = RackUses()
     began, installed = made.fleet.time, made.fleet.installed_gpus
     for _ in range(data.draw(st.integers(1, 30))):
         step = data.draw(st.integers(0, 2))
@@ -48,6 +59,7 @@ def test_every_gpu_second_is_in_one_state(data: st.DataObject) -> None:
             made.wait(data.draw(st.floats(0.5, 150.0)))
         else:
             act(made, data) if step == 1 else disturb(made, data)
+        look_at_racks(made, uses)
     accounts = made.accounts
     assert set(accounts.seconds) == set(GpuState)
     assert accounts.installed_s == pytest.approx(installed * (made.fleet.time - began))

@@ -14,9 +14,10 @@ from math import floor
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, WoundKind
-from rackwright.core.occupancy import GpuState, RackUse, in_maintenance, rack_use
+from rackwright.core.occupancy import GpuState, RackUse, in_maintenance
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.prices import gpus_of
+from rackwright.core.rackuse import RackUses
 from rackwright.wire.ids import JobId
 
 BANDS = (4, 32, 64, 256, 1024)  # most GPUs of a job in each band but the last
@@ -157,6 +158,7 @@ class Accounts:
     bands: dict[str, BandTime] = field(default_factory=dict)
     _racks: dict[int, RackUse] = field(default_factory=dict)
     _now: Counter[GpuState] = field(default_factory=Counter)
+    _uses: RackUses = field(default_factory=RackUses, compare=False, repr=False)
     _slice: int = 0
     _out: frozenset[str] = frozenset()
 
@@ -225,7 +227,7 @@ class Accounts:
         changed: set[JobId] = set()
         for number in racks:
             known = self._racks.get(number)
-            found = rack_use(fleet, number, self._slice, now, self._out)
+            found = self._uses.of(fleet, number, self._slice, now, self._out)
             if known is not None:
                 self._now.subtract(known.states)
                 changed.update(name for name, _ in known.jobs.items() ^ found.jobs.items())

@@ -165,7 +165,7 @@ def _at_work(
     """Count the GPUs that tenants have, and take them off `left`."""
     jobs: dict[JobId, tuple[int, int]] = {}
     for tenancy in rack.tenancies:
-        state = _working(fleet.jobs[tenancy.job], tenancy)
+        state = working(fleet.jobs[tenancy.job], tenancy)
         part, gpus = tenancy.gpus.bit_count(), 0
         for place in places(tenancy.mask):
             # A node that came back with fewer GPUs than its tenants have counts what it has.
@@ -189,7 +189,8 @@ def _gone(rack: Rack, node: Node) -> GpuState | None:
     return None
 
 
-def _working(job: Job, tenancy: Tenancy) -> GpuState:
+def working(job: Job, tenancy: Tenancy) -> GpuState:
+    """What the GPUs of a tenant do."""
     if job.wounds:
         return GpuState.STALLED
     if job.state is JobState.PLACED or job.started < job.membership:

@@ -43,7 +43,7 @@ def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
         before = event.now - fleet.policy.starve_after_s
         known = state.standing = Standing(
             at=event.now,
-            used=standings(fleet, event.now),
+            used=standings(fleet, event.now, state.memory),
             starved=frozenset(state.queue.starved(before).values()),
             kept=kept_for_starved(fleet, event.now),
         )

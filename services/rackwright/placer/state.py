@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Room, Wished
+from rackwright.core.policy.fairness import Memory
 from rackwright.core.policy.starvation import Kept
 from rackwright.placer.jobqueue import JobQueue, Shape
 from rackwright.placer.reports import Reports
@@ -60,7 +61,7 @@ class State:
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
     charged: the last exit that a job was blamed for.
-    standing: who is before whom.
+    standing: who is before whom; memory: what owners used on days that are over.
     turned_at: ledger time of the fleet at the last turn.
     room: how full the ledger is, and from where on submits are refused.
     trimmed, trim_at: wishes up to there were dropped; when (`mono`) to look again.
@@ -86,6 +87,7 @@ class State:
     judged: dict[Shape, Judged] = field(default_factory=dict)
     charged: dict[JobId, Blame] = field(default_factory=dict)
     standing: Standing | None = None
+    memory: Memory = field(default_factory=dict)
     turned_at: float = 0.0
     room: Room | None = None
     trimmed: int = 0

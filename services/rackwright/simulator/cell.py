@@ -1,14 +1,12 @@
 """A simulated cell: the machines of a live one on one ledger in virtual time, and its world.
 
-Placer, healer and defragmenter are the live machines, stepped by the live mind on the kernel's
-ledger; what monitor and agents would say is written by `stage`. One clock, no chance but that of
-the seeds.
+Placer, healer and defragmenter are the live machines, stepped by `minds` on the kernel's ledger;
+what monitor and agents would say is written by `stage`. One clock, no chance but that of the seeds.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
@@ -21,15 +19,16 @@ from rackwright.placer.config import HEARS as PLACER_HEARS
 from rackwright.placer.machine import Placer
 from rackwright.sim.engine import Engine
 from rackwright.sim.ledger import SimLedger
-from rackwright.sim.process import Process
 from rackwright.simulator.failures import FailureModel
 from rackwright.simulator.faults import Faults
+from rackwright.simulator.minds import Member, Minds
 from rackwright.simulator.policies import Setup
 from rackwright.simulator.runs import Run
 from rackwright.simulator.stage import Stage
 from rackwright.simulator.timing import Timing
 from rackwright.simulator.workload import SimJob
 from rackwright.simulator.world import World
+from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.entries.job import JobPlaced, JobRejected
 from rackwright.wire.entries.slice import DefragPlanned
 from rackwright.wire.ids import CellName, JobId, NodeId, RackId
@@ -67,7 +66,7 @@ class SimCell:
     world: World = field(init=False)
     faults: Faults = field(init=False)
     accounts: Accounts = field(default_factory=Accounts)
-    processes: list[Process[Any]] = field(default_factory=list)
+    minds: Minds = field(init=False)
     submitted: int = 0
     done: int = 0
     exhausted: bool = False
@@ -75,7 +74,7 @@ class SimCell:
     _jobs: Iterator[SimJob] = field(init=False)
     _front: deque[SimJob] = field(default_factory=deque)
     _ahead: JobId | None = None
-    _thinker: Process[Any] | None = None
+    _thinker: Member | None = None
 
     def begin(self, jobs: Iterable[SimJob]) -> None:
         """Define the cell, start its processes, and let jobs come at their times."""
@@ -97,10 +96,11 @@ class SimCell:
         self.faults = Faults(stage=self.stage, world=self.world, model=self.failures)
         self.world.goes_on = self.faults.job_goes_on
         self.ledger.observers.append(self._folded)
-        self._start(Placer(), PLACER_HEARS, "p")
-        self._start(self.setup.healer(), Hears(), "s")
+        self.minds = self.stage.minds = Minds(engine=self.engine, ledger=self.ledger)
+        self.minds.join(Placer(), PLACER_HEARS, "p")
+        self.minds.join(self.setup.healer(), Hears(), "s")
         if self.setup.defrag:
-            self._thinker = self._start(Defragmenter(), DEFRAGMENTER_HEARS, "d")
+            self._thinker = self.minds.join(Defragmenter(), DEFRAGMENTER_HEARS, "d")
         self.engine.run(self.engine.now)
         self.faults.begin()
         self._jobs = iter(jobs)
@@ -109,15 +109,10 @@ class SimCell:
         if self._thinker is not None:
             self.engine.later(AWAKE_S, self._rest, self._thinker)
 
-    def _start(self, machine: Any, hears: Hears, token: str) -> Process[Any]:
-        process: Process[Any] = Process(self.engine, self.ledger, machine, hears, token=token)
-        process.end_history()
-        self.processes.append(process)
-        self.stage.listeners.append(process)
-        return process
-
     def _folded(self, before: Fleet, step: Step) -> None:
         after = step.folding.fleet
+        if step.commit.type == LedgerTicked.TYPE and not after.touched_racks:
+            return  # time alone: counted with the next thing that happens
         self.accounts.take(before, after)
         self.world.folded(before, step)
         for watch in self.watchers:
@@ -183,23 +178,23 @@ class SimCell:
         self.stage.tick()
         self.engine.later(TICK_EVERY_S, self._tick)
 
-    def _think(self, thinker: Process[Any]) -> None:
+    def _think(self, thinker: Member) -> None:
         """Let the defragmenter look at what is blocked, if anything is."""
         fleet = self.ledger.fleet
         blocked = (fleet.jobs[name].blocked for name in fleet.queued)
         blocks = any(one is not None and one.code in MOVABLE for one in blocked)
         if fleet.plans or blocks or any(in_want(fleet, self.engine.now)):
             self.world.tell_checkpoints()
-            thinker.resume()
+            self.minds.resume(thinker)
             self.engine.later(AWAKE_S, self._rest, thinker)
         else:
             self.engine.later(self.think_s, self._think, thinker)
 
-    def _rest(self, thinker: Process[Any]) -> None:
+    def _rest(self, thinker: Member) -> None:
         if self.ledger.fleet.plans:
             self.engine.later(AWAKE_S, self._rest, thinker)
             return
-        thinker.pause()
+        self.minds.pause(thinker)
         self.engine.later(self.think_s, self._think, thinker)
 
     def run(self, until: float) -> None:

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.machine import Offer
-from rackwright.sim.arrivals import status, wished
+from rackwright.core.machine import Offer, StatusSeen, Wished
 from rackwright.sim.engine import Engine
 from rackwright.sim.ledger import SimLedger
-from rackwright.sim.process import Process
 from rackwright.sim.sending import PlainAuthor
+from rackwright.simulator.minds import Minds
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.entries.node import NodeCleaning, NodeJoined, Observation, RackDefined
-from rackwright.wire.ids import NodeId, Owner, SessionId, WorkerId
+from rackwright.wire.ids import MessageId, NodeId, Owner, SessionId, WorkerId
 from rackwright.wire.message import MAX_ENTRIES, Body, Entry
 from rackwright.wire.nodes import Hardware, RackSpec
 from rackwright.wire.signals import ENDED, NodeStatus, WorkerState, WorkerStatus
@@ -28,12 +27,12 @@ TICK_S = 55.0  # ledger time goes on by at most a minute a commit
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """`workers` are what each node says of its workers; `listeners` hear wishes and statuses."""
+    """`workers` are what each node says of its workers; `minds` hear wishes and statuses."""
 
     engine: Engine
     ledger: SimLedger
     gpus_per_node: int
-    listeners: list[Process[object]] = field(default_factory=list)
+    minds: Minds | None = None
     workers: dict[NodeId, dict[WorkerId, WorkerStatus]] = field(default_factory=dict)
     sessions: dict[NodeId, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -105,10 +104,12 @@ class Stage:
 
     def wish(self, owner: Owner, wish: Body) -> None:
         """Somebody wishes for something."""
-        arrival = wished(next(self._wishes), owner, self.engine.now, wish)
-        for process in self.listeners:
-            if process.hears.wishes:
-                process.hear(process.wishes, arrival)
+        now, seq = self.engine.now, next(self._wishes)
+        heard = Wished(
+            now=now, mono=now, seq=seq, id=MessageId(f"wish.{seq}"), owner=owner, at=now, wish=wish
+        )
+        if self.minds is not None:
+            self.minds.hear_wish(heard)
 
     def say(self, name: NodeId) -> None:
         """The node tells its last value."""
@@ -126,10 +127,10 @@ class Stage:
             hardware=node.hardware or Hardware(serial=name, gpus=self.gpus_per_node),
             workers=tuple(self.workers[name].values()),
         )
-        arrival = status(next(self._numbers), self.engine.now, said)
-        for process in self.listeners:
-            if process.hears.status:
-                process.hear(process.status, arrival)
+        now, cause = self.engine.now, MessageId(f"status.{next(self._numbers)}")
+        if self.minds is not None:
+            heard = StatusSeen(now=now, mono=now, id=cause, at=now, status=said)
+            self.minds.hear_status(heard)
 
     def run_workers(self, at: Iterable[tuple[NodeId, WorkerId]], *, ready: bool) -> None:
         """These workers are up; `ready`: and can work."""

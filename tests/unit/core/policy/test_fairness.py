@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.core.policy.fairness import standings
+from rackwright.core.policy.fairness import Memory, decayed, standings
 from rackwright.core.shares import Usage
 from rackwright.core.snapshot import dump, load
 from rackwright.wire.ids import Owner, QueueName
@@ -56,6 +56,32 @@ def test_days_are_kept_apart_and_old_ones_dropped() -> None:
     ]
     assert len(used.until(500 * DAY).days) == 64
     assert used.until(DAY).at == used.at
+
+
+@pytest.mark.parametrize("gpus", [0, 3])
+def test_what_is_remembered_of_past_days_changes_no_standing(gpus: int) -> None:
+    policy = Policy(fair_half_life_s=3 * DAY)
+    usage = Usage().with_(2, 1, 0.3 * DAY).with_(gpus - 2, -1, 4.6 * DAY)
+    for now in (4.7 * DAY, 5.2 * DAY, 9.9 * DAY):
+        plain = sum(
+            (day.gpu_s + policy.lent_weight * day.lent_s)
+            / HOUR
+            * 2.0 ** (-max(0.0, now - (day.day + 0.5) * DAY) / (3 * DAY))
+            for day in usage.until(now).days
+        )
+        assert decayed(usage, policy, now) == pytest.approx(plain)
+
+
+def test_one_who_asks_again_and_again_gets_the_same_as_one_who_asks_once() -> None:
+    made = worked()
+    memory: Memory = {}
+    for hours in (0.0, 30.0, 1.0):
+        made.wait(hours * HOUR)
+        now = made.fleet.time
+        assert standings(made.fleet, now, memory) == standings(made.fleet, now)
+    made.finish("a")
+    later = made.fleet.time + DAY
+    assert standings(made.fleet, later, memory) == standings(made.fleet, later)
 
 
 def test_a_snapshot_keeps_it() -> None:
