@@ -7,7 +7,6 @@ the wait justifies (policy page, section 3). Pure; costs are in GPU-hours, times
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
@@ -19,11 +18,11 @@ from rackwright.core.policy.defrag_cost import (
     blocked,
     forbidden,
     pays_at,
-    slice_gpus,
     terms,
 )
 from rackwright.core.policy.defrag_homes import Home, Settled, settle
-from rackwright.core.policy.defrag_racks import Survey, surveys
+from rackwright.core.policy.defrag_limits import avoiding, most_moved, moved, within
+from rackwright.core.policy.defrag_racks import Left, Survey, surveys
 from rackwright.core.policy.defrag_releases import release_at
 from rackwright.core.policy.defrag_search import Chosen, cheapest_sets
 from rackwright.core.policy.pinning import Checkpoints
@@ -34,7 +33,7 @@ from rackwright.wire.ids import JobId, PlanId
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause, Reason
 
-DRAWN = 2_000  # sets looked at in all, those beyond the limits of one plan included
+DRAWN = 1_000  # sets looked at in all, those beyond the limits of one plan included
 HOMELESS = 3  # times a victim may lack a home before sets with it are passed over
 
 
@@ -109,10 +108,17 @@ def judge(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Verdi
         return Verdict(job=job, outcome=Outcome.FITS, case=case, benefit=gain)
     found = surveys(case)
     search = _Search(case=case)
-    for chosen in islice(cheapest_sets(case, found), DRAWN):
-        if not search.take(chosen):
-            break
+    narrowed = [within(case, survey) for survey in found]
+    if any(_shut(survey) for survey in narrowed) and not any(_shut(survey) for survey in found):
+        search.beyond["share"] += 1
+    while search.look(narrowed):
+        narrowed = [avoiding(survey, search.without_home) for survey in narrowed]
     return _weighed(case, gain, tuple(found), search)
+
+
+def _shut(survey: Survey) -> bool:
+    """Has it no way at all to let something in that is missing?"""
+    return any(not survey.ways[size] for size, _ in survey.missing)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,57 +130,68 @@ class _Search:
 
     case: Blocked
     homeless: Counter[JobId] = field(default_factory=Counter)
+    without_home: set[JobId] = field(default_factory=set)
+    tried: set[tuple[Left, ...]] = field(default_factory=set)
+    drawn: int = 0
     beyond: Counter[str] = field(default_factory=Counter)
     best: tuple[Chosen, Settled] | None = None
+    homed: int = 0
     next_best: Chosen | None = None
     failed: tuple[tuple[Chosen, Reason], ...] = ()
 
+    def look(self, narrowed: list[Survey]) -> bool:
+        """Take sets; whether to begin anew, without those of a victim that has no home."""
+        known = len(self.without_home)
+        for chosen in cheapest_sets(self.case, narrowed):
+            self.drawn += 1
+            if self.drawn > DRAWN or not self.take(chosen):
+                return False
+            if len(self.without_home) > known:
+                return True
+        return False
+
     def take(self, chosen: Chosen) -> bool:
         """Look at one more set; whether to go on."""
+        if chosen.leaves in self.tried:
+            return True
         limit = over_limits(self.case, chosen)
         if limit is not None:
             self.beyond[limit] += 1
             return True
-        if any(self.homeless[name] >= HOMELESS for name in chosen.victims):
-            return True
         if self.best is not None and chosen.cost >= self.best[1].cost:
             self.next_best = chosen
             return False
+        self.tried.add(chosen.leaves)
         settled = settle(self.case, chosen)
         if isinstance(settled, Reason):
             self.failed = (*self.failed, (chosen, settled))
             if settled.code == "no-home":
-                self.homeless[JobId(str(settled.numbers["job"]))] += 1
+                self._no_home(JobId(str(settled.numbers["job"])))
             return len(self.failed) < self.case.fleet.policy.defrag_candidates
         if self.best is None or settled.cost < self.best[1].cost:
             self.best = (chosen, settled)
-        return True
+        # What is still to come differs by the wait for homes: hours of search would save minutes.
+        self.homed += 1
+        return self.homed < self.case.fleet.policy.defrag_candidates
+
+    def _no_home(self, name: JobId) -> None:
+        self.homeless[name] += 1
+        if self.homeless[name] >= HOMELESS:
+            self.without_home.add(name)
 
 
 def over_limits(case: Blocked, chosen: Chosen) -> str | None:
-    """The limit of one plan that a set breaks, if any.
-
-    A share of the cell, but always as much as one slice of the job: a small cell has no other way.
-    Where lower priority has what the job lacks, twice what it asks for: jobs go as a whole.
-    """
+    """The limit of one plan that a set breaks, if any."""
     fleet, policy = case.fleet, case.fleet.policy
     victims = chosen.victims
     if len(victims) > policy.defrag_max_victims:
         return "victims"
-    moved = 0
     for name, indexes in victims.items():
-        victim = fleet.jobs[name]
-        gpus = sum(slice_gpus(fleet, victim.part(index)) for index in indexes)
-        equal = victim.spec.priority == case.job.spec.priority
-        if equal and (len(indexes), gpus) >= case.size:
-            return "not-smaller"
-        moved += gpus
-    per_node = fleet.topology.gpus_per_node
-    slice_ = max(piece.gpus or piece.nodes * per_node for piece in case.made.pieces)
-    least = 2 * case.gpus if case.evicts else slice_
-    if moved > max(policy.defrag_max_share * fleet.installed_gpus, least):
-        return "share"
-    return None
+        if fleet.jobs[name].spec.priority == case.job.spec.priority:
+            gpus = moved(case, [(name, index) for index in indexes])
+            if (len(indexes), gpus) >= case.size:
+                return "not-smaller"
+    return "share" if moved(case, chosen.leaves) > most_moved(case) else None
 
 
 def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Search) -> Verdict:

@@ -15,7 +15,7 @@ from rackwright.core.policy.defrag_racks import Left, Survey, Way
 from rackwright.wire.entries.slice import CostTerms
 from rackwright.wire.ids import JobId
 
-DRAWN = 4_000  # sets drawn for one sort of nodes, after which the search gives up
+DRAWN = 1_000  # sets drawn for one sort of nodes, after which the search gives up
 
 Column = list[tuple[float, int, Way]]
 """Alternatives of one rack with the bound of their cost, the lowest first."""
@@ -25,11 +25,15 @@ Pick = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Ways in different racks that together let the whole job in; each victim is paid for once."""
+    """Ways in different racks that together let the whole job in; each victim is paid for once.
+
+    `victims` are the slices that leave, by job.
+    """
 
     same: Same
     ways: tuple[Way, ...]
     leaves: tuple[Left, ...]
+    victims: dict[JobId, tuple[int, ...]]
     hold: float
     cost: float
 
@@ -37,14 +41,6 @@ class Chosen:
     def racks(self) -> tuple[int, ...]:
         """The racks to clear, by number."""
         return tuple(sorted(way.rack for way in self.ways))
-
-    @property
-    def victims(self) -> dict[JobId, tuple[int, ...]]:
-        """The slices that leave, by job."""
-        found: dict[JobId, tuple[int, ...]] = {}
-        for name, index in self.leaves:
-            found[name] = (*found.get(name, ()), index)
-        return found
 
 
 def cheapest_sets(case: Blocked, found: list[Survey]) -> Iterator[Chosen]:
@@ -82,10 +78,13 @@ def _made(case: Blocked, survey: Survey, ways: tuple[Way, ...]) -> Chosen | None
         if sum(pieces) < missing or sum(pieces) - min(pieces) >= missing:
             return None
     leaves = tuple(sorted({left for way in ways for left in way.leaves}))
+    victims: dict[JobId, tuple[int, ...]] = {}
+    for name, index in leaves:
+        victims[name] = (*victims.get(name, ()), index)
     hold = sum(way.hold for way in ways)
-    prices = [case.price(name) for name in sorted({name for name, _ in leaves})]
+    prices = [case.price(name) for name in victims]
     cost = hold + sum(price.total for price in prices if isinstance(price, CostTerms))
-    return Chosen(same=survey.same, ways=ways, leaves=leaves, hold=hold, cost=cost)
+    return Chosen(same=survey.same, ways=ways, leaves=leaves, victims=victims, hold=hold, cost=cost)
 
 
 def _drawn(case: Blocked, survey: Survey) -> Iterator[tuple[float, tuple[Way, ...]]]:
