@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm schemas users constraints clean
+.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm study study-spares schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ trace: .venv ## run recorded workloads through a live cell: make trace TRACE_DIR
 
 study: .venv ## compare policies in simulation; goes on where it was stopped: make study ARGS="--minutes 60"
 	.venv/bin/python -m benchmarks.study $(ARGS)
+
+study-spares: .venv ## compare where spares are kept and lent: make study-spares ARGS="--seeds 10"
+	.venv/bin/python -m benchmarks.study.spares $(ARGS)
 
 swarm: .venv ## play simulated cells with faults: make swarm SEEDS=10000 SEED_START=0
 	.venv/bin/python -m tests.simulation.swarm --seeds $(or $(SEEDS),1000) --start $(or $(SEED_START),0) $(ARGS)

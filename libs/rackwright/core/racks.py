@@ -205,9 +205,9 @@ class Rack:
 
 
 def spare_target(policy: Policy, protected_nodes: int) -> int:
-    """Spares wanted beside that many protected nodes: 0, 1 (2 to 4) or 2 (more)."""
+    """Spares wanted beside that many protected nodes: 0 (none), 1 (2 to 4) or 2 (more)."""
     if protected_nodes == 0:
-        return 0
+        return policy.spares_idle
     return policy.spares_small if protected_nodes <= 4 else policy.spares_large
 
 

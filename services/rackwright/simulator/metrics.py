@@ -52,6 +52,7 @@ class Sample:
     whole_racks: int
     used_gpus: int
     down_nodes: int
+    idle_gpus: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +212,26 @@ class Metrics:
                 block_fragmentation=slurm_metric(fleet),
                 whole_racks=room.whole,
                 used_gpus=sum(use.gpus + use.lent for use in fleet.usage.values()),
+                idle_gpus=idle_gpus(fleet),
                 down_nodes=sum(
                     not node.schedulable for rack in fleet.racks.values() for node in rack.nodes
                 ),
             )
         )
+
+
+def idle_gpus(fleet: Fleet) -> int:
+    """GPUs without a tenant on nodes that take work."""
+    idle = 0
+    for rack in fleet.racks.values():
+        per_node = rack.spec.gpus_per_node
+        idle += (rack.free & rack.takes_one).bit_count() * per_node
+        idle += sum(
+            per_node - taken.bit_count()
+            for place, taken in rack.partial
+            if rack.takes_one >> place & 1
+        )
+    return idle
 
 
 def asked_gpus(fleet: Fleet, job: Job) -> int:

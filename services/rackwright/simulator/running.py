@@ -13,7 +13,7 @@ from rackwright.core.occupancy import GpuState
 from rackwright.host.steps import Step
 from rackwright.simulator.cell import SimCell
 from rackwright.simulator.failures import FailureModel
-from rackwright.simulator.metrics import Ended, Metrics
+from rackwright.simulator.metrics import Ended, Metrics, Sample
 from rackwright.simulator.policies import Setup
 from rackwright.simulator.timing import Timing
 from rackwright.simulator.workload import DAY, HOUR, SimJob
@@ -127,6 +127,7 @@ def _result(
     had = useful + lost + seconds[GpuState.RESTARTING] + seconds[GpuState.STALLED]
     waiting = [one for one in cell.world.runs.values() if one.first_placed is None]
     late = [cell.engine.now - one.submitted for one in waiting]
+    installed_gpus = cell.ledger.fleet.installed_gpus
     return {
         "policy": cell.setup.name,
         "about": cell.setup.text,
@@ -168,6 +169,7 @@ def _result(
         "block_fragmentation_mean": _mean(
             [float(one.block_fragmentation) for one in _counted(metrics, plan)]
         ),
+        "idle_while_waiting": _idle_while_waiting(_counted(metrics, plan), installed_gpus),
         "queued_gpus_mean": _mean([float(one.queued_gpus) for one in _counted(metrics, plan)]),
         "faults": asdict(cell.faults.counts),
         "engine": {
@@ -179,8 +181,14 @@ def _result(
     }
 
 
-def _counted(metrics: Metrics, plan: Plan) -> list[Any]:
+def _counted(metrics: Metrics, plan: Plan) -> list[Sample]:
     return [one for one in metrics.samples if one.at >= plan.warm_s]
+
+
+def _idle_while_waiting(samples: Sequence[Sample], installed: int) -> float:
+    """Share of all GPUs that were well and idle in hours in which a job waited, over all hours."""
+    idle = [one.idle_gpus * (one.queued > 0) / installed for one in samples]
+    return _mean(idle)
 
 
 def _jobs(
@@ -204,7 +212,8 @@ def _by(ended: Sequence[Ended], figure: Callable[[Ended], float]) -> dict[str, A
     for one in ended:
         if one.state != "finished":
             continue
-        for name in ("all", f"{one.band} GPUs", one.job_class):
+        size = ("over 64 GPUs",) if one.gpus > 64 else ()
+        for name in ("all", *size, f"{one.band} GPUs", one.job_class):
             groups.setdefault(name, []).append(figure(one))
     return {
         name: {"jobs": len(found), **quantiles(found)} for name, found in sorted(groups.items())
