@@ -36,7 +36,8 @@ class Setup:
     in_order: bool = False
 
     def policy(self, nodes_per_rack: int) -> Policy:
-        """The settings in a cell with racks of that size. Time limits leave room for waiting."""
+        """The settings in a cell with racks of that size. Time limits leave room for waiting; a
+        cause is looked for again as often as the simulated defragmenter looks, every 5 minutes."""
         settings = {"slice_nodes": min(16, nodes_per_rack), **self.settings}
         settings["slice_nodes"] = min(settings["slice_nodes"], nodes_per_rack)
         return Policy(
@@ -45,7 +46,7 @@ class Setup:
             time_limit_interactive_s=3e7,
             interactive_owner_gpus=1_000_000,
             rejoin_s=3_600.0,
-            **settings,
+            **{"block_repeat_s": 300.0, **settings},
         )
 
 
