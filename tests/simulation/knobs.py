@@ -74,6 +74,7 @@ POLICY = Policy(
     rejoin_s=10.0,
     restart_in_place_s=3.0,
     exit_verdict_s=2.0,
+    keep_on_failure_s=3.0,
     recovery_notice_s=1.0,
     lent_grace_s=0.5,
     block_repeat_s=5.0,

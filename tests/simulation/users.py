@@ -97,6 +97,7 @@ class Users:
             if random.random() < knobs.leaseless
             else OnLostLease.STOP,
             grace_s=random.choice((0.0, 0.5, 2.0)),
+            keep_on_failure=number % 4 == 3,
             pretend_s=random.choice((0.2, 2.0, 5.0, 9.0)),
             **size,  # type: ignore[arg-type]
         )

@@ -116,6 +116,7 @@ class Fleet:
     answers: Map[str, Answers] = Map()
     paused: Map[Automation, float] = Map()
     maintenance: tuple[Maintenance, ...] = ()
+    kept: Map[JobId, tuple[int, ...]] = Map()
     tombstones: Map[JobId, Tombstone] = Map()
     ends: Map[int, JobId] = Map()
     ends_first: int = 0

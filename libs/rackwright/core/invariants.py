@@ -40,6 +40,7 @@ def broken(fleet: Fleet) -> list[str]:
         *_counters(fleet),
         *_usage(fleet),
         *_plans(fleet),
+        *_kept(fleet),
     ]
 
 
@@ -190,6 +191,19 @@ def _plans(fleet: Fleet) -> Iterator[str]:
                 continue
             if job.state not in ASSIGNED:
                 yield f"{victim.job}: is a victim of {plan.id} and is {job.state}"
+
+
+def _kept(fleet: Fleet) -> Iterator[str]:
+    """Nodes are kept for jobs that have ended, and the fleet knows in which racks."""
+    found: dict[str, list[int]] = {}
+    for number in sorted(fleet.racks):
+        for node in fleet.racks[number].nodes:
+            if node.kept_for is not None:
+                found.setdefault(node.kept_for, []).append(number)
+    known = {str(name): set(racks) for name, racks in fleet.kept.items()}
+    for job in sorted({*found, *known}):
+        if job not in found or not set(found[job]) <= known.get(job, set()):
+            yield f"{job}: kept in racks {found.get(job)}, known are {known.get(job)}"
 
 
 def spares_short(fleet: Fleet) -> dict[str, int]:

@@ -34,6 +34,7 @@ class NodeUse(StrEnum):
     CLEANING = "cleaning"
     PROBATION = "probation"
     HELD = "held"
+    KEPT = "kept"
     SPARE = "spare"
     FREE = "free"
 
@@ -87,6 +88,8 @@ def node_use(rack: Rack, place: int, now: float, kept: frozenset[int] | None = N
         return NodeUse.PART if any(tenant.gpus for tenant in tenants) else NodeUse.USED
     if any(leaving.node == place for leaving in rack.leaving):
         return NodeUse.CLEANING
+    if node.kept_for is not None:
+        return NodeUse.KEPT
     if node.probation_until > now:
         return NodeUse.PROBATION
     if rack.held_until > now:
@@ -208,6 +211,7 @@ _IDLE = {
     NodeUse.CLEANING: GpuState.CLEANING,
     NodeUse.PROBATION: GpuState.PROBATION,
     NodeUse.HELD: GpuState.HELD,
+    NodeUse.KEPT: GpuState.HELD,
     NodeUse.SPARE: GpuState.SPARE,
 }
 

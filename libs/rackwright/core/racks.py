@@ -53,6 +53,7 @@ class Node:
     fault. `cordoned_for` is empty for an operator's cordon, else what it ends with. `check` is the
     sequence of the entry that asked for a check which has not been answered, 0 if there is none;
     `check_why` what the last one was for; `check_holds`: no work until it has been answered.
+    `kept_for` is a job that failed here and whose owner looks at it until `kept_until`.
     """
 
     name: NodeId
@@ -75,6 +76,8 @@ class Node:
     repair: RepairAction | None = None
     repair_at: float = 0.0
     repair_eta: float | None = None
+    kept_for: JobId | None = None
+    kept_until: float = 0.0
     why: str = ""
     last: int = 0
     check: int = 0
@@ -92,6 +95,7 @@ class Node:
             and not self.suspected
             and not self.cordoned
             and not (self.check and self.check_holds)
+            and self.kept_for is None
         )
 
 
@@ -230,6 +234,21 @@ def refresh_health(rack: Rack, policy: Policy, now: float) -> Rack:
     kind = kinds.pop() if len(kinds) == 1 else ""
     health = {"takes": takes, "takes_full": takes_full, "takes_one": takes_one, "kind": kind}
     return refresh_use(rack, policy, **health)
+
+
+def without_kept(rack: Rack, until: float, job: JobId | None = None) -> Rack:
+    """The rack without what is kept up to then, or without what is kept for one job; the counters
+    are as they were."""
+
+    def ends(node: Node) -> bool:
+        if node.kept_for is None:
+            return False
+        return node.kept_for == job if job is not None else node.kept_until <= until
+
+    if not any(ends(node) for node in rack.nodes):
+        return rack
+    nodes = (evolve(n, kept_for=None, kept_until=0.0) if ends(n) else n for n in rack.nodes)
+    return evolve(rack, nodes=tuple(nodes))
 
 
 def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:

@@ -93,6 +93,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "held": (
         "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
         "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
+        "would fit, but nodes are kept for their owners to look at: of {kept_for_failed}",
         "would fit, but nodes are held",
     ),
     "topology.pinned": (
@@ -186,6 +187,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "no spare is left in its rack and the next is due in {due_h} hours; {rack} has {spares}",
         "no spare is left in its rack and none is due; {rack} has {spares}",
     ),
+    "nothing-kept": ("no nodes are kept for it",),
     "not-elastic": ("the job does not say with how few slices it can go on (min_slices)",),
     "slices.min": ("{left} slices would be left, it needs {min_slices}",),
     "shrink": ("the job goes on with {left} slices; it needs {min_slices}",),

@@ -199,6 +199,9 @@ def _add_rack(fleet: Fleet, number: int, made: RackRecord) -> None:
     fleet.index = fleet.index.moved(None, rack)
     fleet.installed_nodes += len(made.nodes)
     fleet.installed_gpus += sum(node.gpus for node in made.nodes)
+    for name in dict.fromkeys(node.kept_for for node in made.nodes):
+        if name is not None:
+            fleet.kept = fleet.kept.set(name, (*fleet.kept.get(name, ()), number))
     for place, node in enumerate(made.nodes):
         fleet.places = fleet.places.set(node.name, Place(rack=number, node=place))
     _add_leaving(fleet, number, made.leaving)

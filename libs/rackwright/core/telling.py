@@ -64,21 +64,33 @@ def _resized(entry: job.JobShrunk | job.JobGrown, fleet: Fleet) -> str:
     return "; ".join([what, *_rungs(entry.rungs)])
 
 
-def _of_job_no(entry: Entry) -> str:
-    """Entries whose reason is the story."""
+def _ordered(
+    entry: job.JobPinned | job.JobApproved | job.JobResumed | job.JobReleased,
+) -> str:
+    """What somebody wished for a job."""
     match entry:
-        case job.JobResumed():
-            return f"resumed by {entry.by}"
         case job.JobPinned():
             return f"{'pinned' if entry.pinned else 'no longer pinned'} by {entry.by}"
         case job.JobApproved():
             return f"{entry.by} lets a plan be carried out for it"
+        case job.JobResumed():
+            return f"resumed by {entry.by}"
+        case job.JobReleased():
+            return f"its nodes are released by {entry.by}"
+
+
+def _of_job_no(entry: Entry) -> str:
+    """Entries whose reason is the story."""
+    match entry:
+        case job.JobPinned() | job.JobApproved() | job.JobResumed() | job.JobReleased():
+            return _ordered(entry)
         case job.JobRejected():
             return f"rejected: {sentence(entry.reason)}"
         case job.JobBlocked():
             return f"blocked by {entry.reason.code}: {sentence(entry.reason)}"
         case job.JobFailed():
-            return f"failed: {sentence(entry.reason)}"
+            kept = f"; its nodes are kept for {number(entry.keep_s)} s" if entry.keep_s else ""
+            return f"failed: {sentence(entry.reason)}{kept}"
         case job.JobRequeued():
             why = [sentence(entry.reason), *_rungs(entry.rungs)]
             return "back in the queue: " + "; ".join(why)

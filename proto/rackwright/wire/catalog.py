@@ -48,6 +48,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.placed",
             "job.queued",
             "job.rejected",
+            "job.released",
             "job.requeued",
             "job.resumed",
             "job.started",

@@ -87,6 +87,9 @@ class Policy(Part):
     time_limit_interactive_s: Positive = knob(43_200.0, "s", "12 hours")
     time_limit_pinned_s: Positive = knob(86_400.0, "s", "24 hours")
     block_repeat_s: NotNegative = knob(60.0, "s", "job.blocked at most once a minute and job")
+    keep_on_failure_s: NotNegative = knob(
+        3600.0, "s", "an hour to look at the nodes of a failed job that asks for it; 0: never"
+    )
     retry_backoff_s: NotNegative = knob(10.0, "s", "first wait before a failed start is tried anew")
     retry_backoff_max_s: NotNegative = knob(600.0, "s", "longest such wait")
 

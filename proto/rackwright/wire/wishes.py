@@ -163,6 +163,14 @@ class ReleaseRack(Wish):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LetGo(Wish):
+    """The nodes that are kept for this job, which has failed, are not needed any more."""
+
+    TYPE: ClassVar[str] = "wish.let_go"
+    job: JobRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pin(Wish):
     """Nobody moves or evicts this job from now on, whatever it is."""
 
@@ -219,13 +227,14 @@ ANY_WISH = (
     CloseBreaker,
     HoldRack,
     ReleaseRack,
+    LetGo,
     Pin,
     Unpin,
     Approve,
     DefineRacks,
     SetPolicy,
 )
-JOB_WISHES = (Submit, Cancel, Resume, Swap)
+JOB_WISHES = (Submit, Cancel, Resume, Swap, LetGo)
 NODE_WISHES = (Cordon, Drain, Uncordon, Repaired, Repairing)
 CELL_WISHES = (
     ScheduleMaintenance,

@@ -97,6 +97,9 @@ def _why(view: JobAnswer) -> Iterator[str]:
         yield f"waits ({view.waits.code}): {view.waits.text}"
     if view.reason is not None:
         yield f"because ({view.reason.code}): {view.reason.text}"
+    if view.kept_until is not None:
+        left = ago(view.kept_until - view.time)
+        yield f"its nodes are kept for {left}: {nodes_text(list(view.kept_nodes))}"
     if view.plan is not None:
         yield f"part of plan {view.plan}"
     for wound in view.wounds:

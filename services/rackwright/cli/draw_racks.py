@@ -19,6 +19,7 @@ MARKS: dict[str, tuple[str, str, str]] = {
     NodeUse.FREE: (".", "dim", "free"),
     NodeUse.SPARE: ("+", "bold yellow", "spare"),
     NodeUse.HELD: ("=", "dim", "held"),
+    NodeUse.KEPT: ("&", "yellow", "kept for the owner of a failed job"),
     NodeUse.PROBATION: ("^", "yellow", "on probation"),
     NodeUse.CLEANING: ("~", "yellow", "being cleaned"),
     NodeUse.CORDONED: ("-", "yellow", "cordoned"),

@@ -9,8 +9,8 @@ from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, explained, json_option, reaching
 from rackwright.cli.show import ago, show, wish
 from rackwright.gateway.views import RacksAnswer
-from rackwright.wire.ids import RackId, check_name
-from rackwright.wire.wishes import HoldRack, ReleaseRack, ScheduleMaintenance
+from rackwright.wire.ids import JobId, RackId, check_name
+from rackwright.wire.wishes import HoldRack, LetGo, ReleaseRack, ScheduleMaintenance
 
 
 @click.command()
@@ -73,17 +73,26 @@ def hold(where: Where, rack: str, for_s: float, why: str, as_json: bool) -> None
 
 
 @click.command()
-@click.argument("rack")
+@click.argument("rack", required=False)
+@click.option("--job", help="Instead: the nodes that are kept since this job failed.")
 @json_option
 @reaching
-def release(where: Where, rack: str, as_json: bool) -> None:
-    """End the hold of RACK.
+def release(where: Where, rack: str | None, job: str | None, as_json: bool) -> None:
+    """End the hold of RACK, or let the nodes go that are kept for a failed job.
 
     \b
-    Example:
+    Examples:
       rackwright release r07
+      rackwright release --job train
     """
-    name = _checked(rack)
+    if (rack is None) == (job is None):
+        raise click.UsageError("name a RACK or, with --job, a job: one of the two")
+    if job is not None:
+        with explained():
+            kept = JobId(check_name("job", job))
+        wish(where, LetGo(job=kept), lambda _: f"the nodes of {kept} are free", as_json=as_json)
+        return
+    name = _checked(rack or "")
     wish(where, ReleaseRack(rack=name), lambda _: f"rack {name} is released", as_json=as_json)
 
 

@@ -43,6 +43,7 @@ def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Flee
             continue
         said.add(name)
         for entry in entries:
+            entry = kept(fleet, entry)
             found[entry.TYPE].append(entry)
             if entry.TYPE in FREEING:
                 trial = apply(trial, entry)
@@ -54,6 +55,17 @@ def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Flee
     if state.reports.dirty:
         effects.append(WakeAt(mono=event.mono))
     return effects, trial
+
+
+def kept(fleet: Fleet, entry: Entry) -> Entry:
+    """Its nodes are kept if the failed job asks for that; lent ones are not its to keep."""
+    if not isinstance(entry, JobFailed):
+        return entry
+    job = fleet.jobs[entry.job]
+    lent = any(part.lent for part in job.slices)
+    if not job.spec.keep_on_failure or not job.slices or lent:
+        return entry
+    return replace(entry, keep_s=fleet.policy.keep_on_failure_s)
 
 
 def _verdicts(

@@ -11,7 +11,7 @@ from rackwright.wire.entries.cell import (
     PolicySet,
     WishRefused,
 )
-from rackwright.wire.entries.job import JobApproved, JobPinned
+from rackwright.wire.entries.job import JobApproved, JobPinned, JobReleased
 from rackwright.wire.entries.node import (
     MaintenanceScheduled,
     RackDefined,
@@ -25,6 +25,7 @@ from rackwright.wire.wishes import (
     CloseBreaker,
     DefineRacks,
     HoldRack,
+    LetGo,
     Pause,
     Pin,
     ReleaseRack,
@@ -153,6 +154,13 @@ def hold(fleet: Fleet, wished: Wished, wish: HoldRack) -> list[Entry]:
 def release(fleet: Fleet, wished: Wished, wish: ReleaseRack) -> list[Entry]:
     """A hold ends."""
     return [RackReleased(rack=wish.rack, wish=wished.seq, cause=wished.id)]
+
+
+def let_go(fleet: Fleet, wished: Wished, wish: LetGo) -> list[Entry]:
+    """Kept nodes take other work again."""
+    if wish.job not in fleet.kept:
+        return [refused(wished, "nothing-kept")]
+    return [JobReleased(job=wish.job, by=wished.owner, wish=wished.seq, cause=wished.id)]
 
 
 def pin(fleet: Fleet, wished: Wished, wish: Pin | Unpin) -> list[Entry]:

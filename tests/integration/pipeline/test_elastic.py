@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rackwright.core.jobs import JobState
-from rackwright.wire.entries.job import JobGrown, JobShrunk
+from rackwright.wire.entries.job import JobBlocked, JobFailed, JobGrown, JobShrunk
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import Group, JobClass
-from rackwright.wire.wishes import Cancel
+from rackwright.wire.wishes import Cancel, LetGo
 from tests.support.live import Live
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")]
@@ -61,3 +61,23 @@ async def test_a_service_gets_its_other_replica_when_there_is_room(live: Live) -
     now = live.identities("serve")
     assert {w: now[w] for w in staying} == staying
     assert len(now) == 8
+
+
+async def test_a_failed_job_that_asks_for_it_keeps_its_nodes(live: Live) -> None:
+    await live.start(live.spec("looked-at", 2, restartable=False, keep_on_failure=True))
+    nodes = live.nodes_of("looked-at")
+    since = live.now()
+    live.tell("looked-at", "exit 3", 0)
+    failed = await live.entry(JobFailed, since)
+    assert failed.keep_s == live.fleet.policy.keep_on_failure_s
+    await live.board.until(lambda board: not board.pids("looked-at"))
+    assert {live.node(node).kept_for for node in nodes} == {"looked-at"}
+
+    # The two other racks can be had; a slice that needs this one waits until they are let go.
+    await live.start(live.spec("others", 12, slice_nodes=6))
+    since = live.now()
+    await live.submit(live.spec("next", 6, slice_nodes=6))
+    assert (await live.entry(JobBlocked, since)).reason.code == "held"
+    await live.wish(LetGo(job=JobId("looked-at")))
+    await live.running("next")
+    assert set(nodes) <= set(live.nodes_of("next"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.core.evolve import changer, quick
 from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
-from rackwright.core.fold import cell, checks, jobs, nodes, sizes, slices
+from rackwright.core.fold import cell, checks, ends, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
@@ -41,7 +41,8 @@ STEPS: dict[str, Callable[[Fleet, Any], None]] = {
     "job.started": jobs.job_started,
     "job.finishing": jobs.job_finishing,
     "job.finished": jobs.job_finished,
-    "job.failed": jobs.job_failed,
+    "job.failed": ends.job_failed,
+    "job.released": ends.job_released,
     "job.cancelled": jobs.job_cancelled,
     "job.requeued": jobs.job_requeued,
     "job.shrunk": sizes.job_shrunk,

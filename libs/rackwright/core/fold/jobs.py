@@ -19,7 +19,6 @@ from rackwright.wire.entries.job import (
     JobApproved,
     JobBlocked,
     JobCancelled,
-    JobFailed,
     JobFinished,
     JobFinishing,
     JobNotified,
@@ -159,13 +158,6 @@ def job_finished(fleet: Fleet, entry: JobFinished) -> None:
     for part in job.slices:
         give_back(fleet, job.id, part)
     end_job(fleet, job, JobState.FINISHED, None)
-
-
-def job_failed(fleet: Fleet, entry: JobFailed) -> None:
-    """Over, and what still runs of it is to end."""
-    job = fleet.jobs[entry.job]
-    vacate(fleet, job, notice_s=0.0, grace_s=job.spec.grace_s)
-    end_job(fleet, job, JobState.FAILED, entry.reason)
 
 
 def job_cancelled(fleet: Fleet, entry: JobCancelled) -> None:

@@ -11,11 +11,13 @@ from rackwright.wire.entries.job import (
     JobApproved,
     JobBlocked,
     JobCancelled,
+    JobFailed,
     JobGrown,
     JobPinned,
     JobPlaced,
     JobQueued,
     JobRejected,
+    JobReleased,
     JobRequeued,
     JobShrunk,
     JobStarted,
@@ -108,6 +110,17 @@ def _grown(fleet: Fleet, entry: JobGrown) -> str | None:
     return problem or grows(fleet, fleet.jobs[entry.job], entry.slices)
 
 
+def _failed(fleet: Fleet, entry: JobFailed) -> str | None:
+    problem = _edge(fleet, entry)
+    if problem is None and entry.keep_s and not fleet.jobs[entry.job].spec.keep_on_failure:
+        return f"job {entry.job} does not ask to keep its nodes"
+    return problem
+
+
+def _released(fleet: Fleet, entry: JobReleased) -> str | None:
+    return None if entry.job in fleet.kept else f"no nodes are kept for {entry.job}"
+
+
 def _notified(fleet: Fleet, entry: Any) -> str | None:
     job = live(fleet, entry.job)
     return job if isinstance(job, str) else None
@@ -153,7 +166,8 @@ RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
     "job.started": _started,
     "job.finishing": _edge,
     "job.finished": _edge,
-    "job.failed": _edge,
+    "job.failed": _failed,
+    "job.released": _released,
     "job.cancelled": _cancelled,
     "job.requeued": _requeued,
     "job.shrunk": _shrunk,

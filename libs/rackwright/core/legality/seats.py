@@ -62,6 +62,8 @@ def evictable(fleet: Fleet, name: JobId) -> str | None:
 
 def node_takes(node: Node, need: Fitness) -> str | None:
     """May this node have new work: in service, not cordoned, and fit enough?"""
+    if node.kept_for is not None:
+        return f"node {node.name} is kept for {node.kept_for}"
     return f"node {node.name} is cordoned" if node.cordoned else node_keeps(node, need)
 
 

@@ -162,6 +162,8 @@ def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:
         }
     if fleet.maintenance:
         numbers["maintenance"] = len(fleet.maintenance)
+    if fleet.kept:
+        numbers["kept_for_failed"] = ", ".join(sorted(fleet.kept)[:NAMED])
     if fleet.wounded:
         kept = kept_for_wounded(fleet, job.spec.priority)
         numbers["kept_for_wounded"] = kept.bit_count()

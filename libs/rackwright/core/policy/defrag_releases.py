@@ -14,7 +14,7 @@ from rackwright.core.policy.defrag_homes import trial_of
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.probation import probation_until
-from rackwright.core.racks import refresh_health
+from rackwright.core.racks import refresh_health, without_kept
 from rackwright.wire.ids import JobId, SessionId
 from rackwright.wire.nodes import Fitness
 
@@ -90,7 +90,7 @@ def fleet_at(fleet: Fleet, known: Releases, at: float) -> Fleet:
             _repair(trial, number, spot)
     for number in sorted(numbers):
         rack = trial.racks[number]
-        put_rack(trial, rack, refresh_health(rack, trial.policy, at))
+        put_rack(trial, rack, refresh_health(without_kept(rack, at), trial.policy, at))
     return trial
 
 

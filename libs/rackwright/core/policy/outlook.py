@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
@@ -12,7 +13,7 @@ from rackwright.core.policy.cut import Cut
 from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.nominal import bins_of, fitting, scattered
 from rackwright.core.policy.pinning import Checkpoints, stays
-from rackwright.core.racks import Rack, refresh_health
+from rackwright.core.racks import Rack, refresh_health, without_kept
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness
 
@@ -31,13 +32,15 @@ def held_racks(fleet: Fleet) -> list[Rack]:
 
 
 def released(fleet: Fleet) -> Fleet:
-    """The fleet without holds and maintenance."""
+    """The fleet without holds, maintenance and nodes that are kept for failed jobs."""
     held = held_racks(fleet)
-    if not held and not fleet.maintenance:
+    if not held and not fleet.maintenance and not fleet.kept:
         return fleet
     racks, index = fleet.racks, fleet.index
-    for rack in held:
-        after = refresh_health(evolve(rack, held_until=0.0), fleet.policy, fleet.time)
+    numbers = {rack.number for rack in held} | {one for kept in fleet.kept.values() for one in kept}
+    for rack in (racks[number] for number in sorted(numbers)):
+        free = evolve(without_kept(rack, inf), held_until=0.0)
+        after = refresh_health(free, fleet.policy, fleet.time)
         racks, index = racks.set(rack.number, after), index.moved(rack, after)
     return evolve(fleet, racks=racks, index=index, maintenance=())
 

@@ -4,9 +4,19 @@ from rackwright.core.fleet import Fleet
 from rackwright.wire.ids import Owner
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
-from rackwright.wire.wishes import Cancel, Pause, Resume, SetPolicy, Submit, Swap, Unpause, Wish
+from rackwright.wire.wishes import (
+    Cancel,
+    LetGo,
+    Pause,
+    Resume,
+    SetPolicy,
+    Submit,
+    Swap,
+    Unpause,
+    Wish,
+)
 
-OWN = (Cancel, Resume, Swap)
+OWN = (Cancel, Resume, Swap, LetGo)
 """Wishes about a job that its owner may have; all others but a submit are the operators'."""
 
 

@@ -106,11 +106,12 @@ class JobFinished(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFailed(Entry):
-    """The job is over and not well."""
+    """The job is over and not well. `keep_s`: its nodes are kept from other work for so long."""
 
     TYPE: ClassVar[str] = "job.failed"
     job: JobRef
     reason: Reason
+    keep_s: Annotated[float, Ge(0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +223,15 @@ class JobApproved(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobReleased(Entry):
+    """The nodes that were kept for a job that has failed take other work again."""
+
+    TYPE: ClassVar[str] = "job.released"
+    job: JobRef
+    by: OwnerRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailed(Entry):
     """The verdict on an exit: `code` as WorkerStatus has it; the rank has no process any more."""
 
@@ -251,5 +261,6 @@ JOB_ENTRIES = (
     JobNotified,
     JobPinned,
     JobApproved,
+    JobReleased,
     WorkerFailed,
 )

@@ -138,7 +138,24 @@ def _ended(context: Context, question: asked.Job) -> views.JobAnswer:
     if stone is None:
         raise not_found("job", question.job)
     reason = None if stone.reason is None else why(stone.reason)
-    return views.JobAnswer(**context.made(), job=ended_row(stone), reason=reason)
+    nodes, until = _kept(context.fleet, stone.id)
+    return views.JobAnswer(
+        **context.made(),
+        job=ended_row(stone),
+        reason=reason,
+        kept_nodes=nodes,
+        kept_until=until,
+    )
+
+
+def _kept(fleet: Fleet, name: JobId) -> tuple[tuple[str, ...], float | None]:
+    """Nodes that are kept for a job that failed, and until when."""
+    racks = fleet.kept.get(name, ())
+    found = [
+        node for number in racks for node in fleet.racks[number].nodes if node.kept_for == name
+    ]
+    until = max((node.kept_until for node in found), default=None)
+    return tuple(str(node.name) for node in found), until
 
 
 def _living(context: Context, job: Job, question: asked.Job) -> views.JobAnswer:

@@ -100,6 +100,8 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
         boot=found.boot,
         cordoned=found.cordoned,
         draining=found.draining,
+        kept_for=found.kept_for,
+        kept_until=found.kept_until if found.kept_for is not None else None,
         suspected_at=found.suspected_at if found.suspected else None,
         failed=found.failed,
         probation_until=found.probation_until if found.probation_until > context.now else None,

@@ -93,6 +93,8 @@ class JobAnswer(Answer):
     spec: dict[str, Any] | None = None
     waits: Why | None = None
     reason: Why | None = None
+    kept_nodes: tuple[str, ...] = ()
+    kept_until: float | None = None
     warnings: tuple[Why, ...] = ()
     first_started_at: float | None = None
     started_at: float | None = None

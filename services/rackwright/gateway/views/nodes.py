@@ -93,6 +93,8 @@ class NodeAnswer(Answer):
     boot: str = ""
     cordoned: bool = False
     draining: bool = False
+    kept_for: str | None = None
+    kept_until: float | None = None
     suspected_at: float | None = None
     failed: bool = False
     probation_until: float | None = None
