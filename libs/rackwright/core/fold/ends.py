@@ -1,7 +1,7 @@
 """How jobs end badly: they leave their nodes, which may be kept for a look at them."""
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.fold.nodes import keep, let_go
+from rackwright.core.fold.keeping import keep, let_go
 from rackwright.core.fold.seats import end_job, vacate
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.job import JobFailed, JobReleased

@@ -5,6 +5,7 @@ from typing import Any
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Maintenance, Place
+from rackwright.core.fold.keeping import forget_kept
 from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
 from rackwright.core.jobs import Job, Wound, WoundKind, need_of
 from rackwright.core.racks import History, Node, NodeFault, Rack, refresh_health, without_kept
@@ -28,7 +29,7 @@ from rackwright.wire.entries.node import (
     RackRestored,
     RepairRequested,
 )
-from rackwright.wire.ids import JobId, NodeId, WorkerId
+from rackwright.wire.ids import NodeId, WorkerId
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.nodes import FITNESS_ORDER, Fitness, Hardware, RackFitness
 
@@ -64,41 +65,6 @@ def expire(fleet: Fleet) -> None:
         _put_health(fleet, rack, without_kept(rack, fleet.time))
         if fleet.kept:
             forget_kept(fleet)
-
-
-def keep(fleet: Fleet, job: Job, seconds: float) -> None:
-    """The nodes of a job that has just left them go to nobody for so long."""
-    until = fleet.time + seconds
-    racks = sorted({part.rack for part in job.slices})
-    for number in racks:
-        rack = fleet.racks[number]
-        mask = 0
-        for part in job.slices:
-            mask |= part.mask if part.rack == number else 0
-        nodes = tuple(
-            evolve(node, kept_for=job.id, kept_until=until) if mask >> place & 1 else node
-            for place, node in enumerate(rack.nodes)
-        )
-        _put_health(fleet, rack, evolve(rack, nodes=nodes))
-        _wake(fleet, until, number)
-    fleet.kept = fleet.kept.set(job.id, tuple(racks))
-    forget_kept(fleet)
-
-
-def forget_kept(fleet: Fleet) -> None:
-    """Only jobs for which a node is still kept are remembered."""
-    for name, racks in fleet.kept.items():
-        there = (node.kept_for for number in racks for node in fleet.racks[number].nodes)
-        if name not in there:
-            fleet.kept = fleet.kept.delete(name)
-
-
-def let_go(fleet: Fleet, name: JobId) -> None:
-    """Nothing is kept for this job any more."""
-    for number in fleet.kept[name]:
-        rack = fleet.racks[number]
-        _put_health(fleet, rack, without_kept(rack, fleet.time, name))
-    fleet.kept = fleet.kept.delete(name)
 
 
 def node_kind(hardware: Hardware) -> str:
