@@ -1,7 +1,8 @@
-"""How property tests search, and what happens to tests in containers without an engine.
+"""How property tests search, and what happens to tests without the programs that they need.
 
 No test may depend on how fast the machine is. Where RACKWRIGHT_REQUIRE_DOCKER is set, as in CI, a
-missing engine is a failure; elsewhere the tests in containers are left out, loudly.
+missing engine is a failure; elsewhere the tests in containers are left out, loudly. So are those
+with a Prometheus, by RACKWRIGHT_REQUIRE_PROMETHEUS.
 """
 
 import os
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import prometheus
 from tests.support.engine import REQUIRE_ENV, engine_missing
 
 E2E = Path(__file__).parent / "e2e"
+SCRAPED = Path(__file__).parent / "integration" / "gateway" / "test_prometheus.py"
 LEFT_OUT = pytest.StashKey[int]()
+UNSCRAPED = pytest.StashKey[int]()
 
 settings.register_profile(
     "rackwright",
@@ -26,7 +30,8 @@ settings.load_profile("rackwright")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs containers where there is no engine, if that is allowed."""
+    """Leave out what needs a program that is not there, if that is allowed."""
+    _without_prometheus(config, items)
     containers = [item for item in items if E2E in item.path.parents]
     if not containers or not (why := engine_missing()):
         return
@@ -35,6 +40,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(containers)
     config.hook.pytest_deselected(items=containers)
     items[:] = [item for item in items if E2E not in item.path.parents]
+
+
+def _without_prometheus(config: pytest.Config, items: list[pytest.Item]) -> None:
+    needing = [item for item in items if item.path == SCRAPED]
+    if not needing or not (why := prometheus.prometheus_missing()):
+        return
+    if os.environ.get(prometheus.REQUIRE_ENV):
+        told = f"{prometheus.REQUIRE_ENV} is set, but {why}: {prometheus.HOW_TO_GET_IT}"
+        pytest.exit(told, returncode=1)
+    config.stash[UNSCRAPED] = len(needing)
+    config.hook.pytest_deselected(items=needing)
+    items[:] = [item for item in items if item.path != SCRAPED]
 
 
 def pytest_terminal_summary(
@@ -47,4 +64,11 @@ def pytest_terminal_summary(
             f"{count} tests in tests/e2e did not run: {engine_missing()}.\n"
             "Start a Docker engine with compose, then: make test-containers\n"
             "Without a registry make a base image first: sudo deploy/airgap/make-base"
+        )
+    if count := config.stash.get(UNSCRAPED, 0):
+        title = "TESTS WITH A PROMETHEUS WERE LEFT OUT"
+        terminalreporter.section(title, sep="!", red=True, bold=True)
+        terminalreporter.line(
+            f"{count} tests did not run: {prometheus.prometheus_missing()}. Get one:\n"
+            f"{prometheus.HOW_TO_GET_IT}"
         )

@@ -86,7 +86,7 @@ class Watch:
             self._rack(fleet.racks[number], fleet.time)
 
     def _rack(self, rack: Rack, at: float) -> None:
-        up = not rack.isolated and rack.fitness in {RackFitness.GOOD, RackFitness.DEGRADED}
+        up = rack_is_up(rack)
         known = any(node.name in self.joined or node.session for node in rack.nodes)
         if known:
             self._turn(self.racks, rack.spec.rack, up, at)
@@ -96,7 +96,7 @@ class Watch:
             if node.name not in self.joined:
                 continue
             if up:
-                self._turn(self.nodes, node.name, _is_up(node), at)
+                self._turn(self.nodes, node.name, is_up(node), at)
             else:
                 self.nodes.pause(node.name, at)
 
@@ -123,7 +123,13 @@ class Watch:
         )
 
 
-def _is_up(node: Node) -> bool:
+def rack_is_up(rack: Rack) -> bool:
+    """Is it there as a whole?"""
+    return not rack.isolated and rack.fitness in {RackFitness.GOOD, RackFitness.DEGRADED}
+
+
+def is_up(node: Node) -> bool:
+    """Is it there, and good for work within its rack at least?"""
     return (
         node.session is not None and not node.failed and FITNESS_ORDER[node.fitness] >= TAKES_GANGS
     )

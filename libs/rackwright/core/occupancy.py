@@ -5,6 +5,7 @@ tell: work that a job will have to do again (`lost`) shows only later, see `acco
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -273,4 +274,29 @@ def startable(fleet: Fleet) -> Startable:
         broken=broken,
         pinned=pinned,
         fragmentation=max(0.0, 1.0 - share),
+    )
+
+
+def block_fragmentation(available: Sequence[Sequence[bool]]) -> int:
+    """Slurm's metric of its block topology, of base blocks with their nodes: is each available?
+
+    Unavailable nodes, and for each size of block (a base block, two of them, four ...) the nodes of
+    those that have an unavailable one. A block that would reach beyond the last is none.
+    """
+    total, span = 0, 1
+    while span <= len(available):
+        for first in range(0, len(available) - span + 1, span):
+            nodes = [node for block in available[first : first + span] for node in block]
+            total += 0 if all(nodes) else len(nodes)
+        span *= 2
+    return total + sum(not node for block in available for node in block)
+
+
+def slurm_fragmentation(fleet: Fleet) -> int:
+    """That metric of the cell's racks, in the order of their definition."""
+    return block_fragmentation(
+        [
+            [bool(rack.usable >> place & 1) for place in range(len(rack.nodes))]
+            for _, rack in sorted(fleet.racks.items())
+        ]
     )

@@ -63,6 +63,7 @@ def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
         ("waits", _waits(view)),
         ("recovery", _recovery(view)),
         ("defrag", _defrag(view)),
+        *_reliability(view),
     ]
     return rows + _troubles(view)
 
@@ -132,6 +133,20 @@ def _breaker(view: StatsAnswer) -> str:
     if found.closed_at is not None:
         said += f"; closed by {found.closed_by} {ago(view.time - found.closed_at)} ago"
     return said
+
+
+def _reliability(view: StatsAnswer) -> list[tuple[str, str]]:
+    """Of 30 days, once anything has failed in them."""
+    found = next((one for one in view.reliability if one.node_mtbf_days["value"]), None)
+    if found is None:
+        return []
+    mtbf, away = found.node_mtbf_days, found.node_mttr_hours
+    high = "more" if mtbf["high"] is None else f"{mtbf['high']:g}"
+    text = f"a node fails every {mtbf['value']:g} d ({mtbf['low']:g} to {high}, 95 %)"
+    if away["value"] is not None:
+        text += f", is away {away['value']:g} h"
+    text += f"; {found.rack_faults} racks failed in {found.days} d"
+    return [("faults", f"{text}; {view.lemon_share:.1%} of the nodes are lemons")]
 
 
 def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:

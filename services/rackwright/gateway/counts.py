@@ -8,6 +8,7 @@ from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import Histogram
 from rackwright.core.measures import Measures
+from rackwright.core.recent import Recent
 from rackwright.wire.entries.job import JobRequeued, JobStarted, JobSuspended
 from rackwright.wire.entries.slice import (
     DefragPlanned,
@@ -41,12 +42,15 @@ class Counts:
     open: OrderedDict[JobId, float] = field(default_factory=OrderedDict)
     accounts: Accounts = field(default_factory=Accounts)
     measures: Measures = field(default_factory=Measures)
+    recent: Recent = field(default_factory=Recent)
 
     def run(self, before: Fleet, after: Fleet) -> None:
         """One commit of whatever type, with effect or without: time has passed."""
         if not self.accounts.at and before.time:
             self.accounts.begin(before)
+            self.recent.begin(before)
         self.accounts.take(before, after)
+        self.recent.take(after, after.touched_racks)
 
     def take(self, entries: Iterable[Entry], before: Fleet, after: Fleet) -> None:
         """Entries of one commit that had effect."""
@@ -130,6 +134,7 @@ class Counts:
         self.open.update(newer.open)
         self.accounts.join(newer.accounts)
         self.measures.join(newer.measures)
+        self.recent.join(newer.recent)
 
     def of(self, kind: type[Entry]) -> int:
         """How many entries of one type had effect."""

@@ -17,7 +17,9 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import DAY, HOUR
 from rackwright.core.measures import Family, Labels, Measures
 from rackwright.core.policy.breaker import breaker
+from rackwright.core.policy.estimates import Estimate
 from rackwright.core.policy.fairness import decayed, deserved
+from rackwright.core.recent import WINDOWS, Recent
 from rackwright.gateway.context import Context
 from rackwright.gateway.standing import standing
 
@@ -27,6 +29,7 @@ def measured(context: Context) -> Iterator[Metric]:
     counts = context.past.counts
     yield from _accounts(counts.accounts)
     yield from _measures(counts.measures, counts.accounts)
+    yield from _reliability(counts.recent, context.now)
     yield from _standing(context)
     yield from _shares(context.fleet, context.now)
 
@@ -101,6 +104,40 @@ def _measures(found: Measures, accounts: Accounts) -> Iterator[Metric]:
     yield _gauge("spare_exhaustions_per_1000_rack_days", "The same as a rate", (), {(): rate})
 
 
+def _reliability(recent: Recent, now: float) -> Iterator[Metric]:
+    """Of 30 and 90 days; bounds that are not known are left out."""
+    found = {f"{days}d": recent.reliability(days, now) for days in WINDOWS}
+    for name, text, estimates in (
+        (
+            "mtbf_node_days",
+            "Between failures of a node",
+            {window: one.node_mtbf_days for window, one in found.items()},
+        ),
+        (
+            "mttr_node_hours",
+            "A node is away",
+            {window: one.node_mttr_hours for window, one in found.items()},
+        ),
+        (
+            "mtbf_rack_days",
+            "Between failures of a rack",
+            {window: one.rack_mtbf_days for window, one in found.items()},
+        ),
+    ):
+        yield _gauge(name, text, ("window", "bound"), _bounds(estimates))
+    faults = {window: float(one.rack_faults) for window, one in found.items()}
+    yield _gauge("rack_faults", "Failures of whole racks", ("window",), _ones(faults))
+
+
+def _bounds(estimates: Mapping[str, Estimate]) -> dict[Labels, float]:
+    return {
+        (window, bound): value
+        for window, one in estimates.items()
+        for bound, value in (("value", one.value), ("low", one.low), ("high", one.high))
+        if value is not None
+    }
+
+
 def _standing(context: Context) -> Iterator[Metric]:
     fleet, now = context.fleet, context.now
     found = standing(fleet, context.state, now)
@@ -108,6 +145,8 @@ def _standing(context: Context) -> Iterator[Metric]:
         ("availability", "Share of GPUs fully fit and schedulable", found.available),
         ("pin_amplification", "GPUs that pinned work keeps, each", found.pin_amplification),
         ("preemptions_24h_max", "Most a job was stopped", found.preempted_most),
+        ("preemptions_24h_p99", "99 of 100 jobs were stopped no more", found.preempted_p99),
+        ("lemon_share", "Nodes that only a person lets in again", found.lemon_share),
         ("jobs_at_preemption_limit", "Jobs stopped often enough", found.at_limit),
         ("starved_jobs", "Priorities with a starved job", found.starved),
         ("cross_rack_slices", "Slices not in one rack", found.cross_rack),

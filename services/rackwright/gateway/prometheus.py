@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import Histogram
 from rackwright.core.jobs import JobState
-from rackwright.core.occupancy import gpu_states, occupancy, startable
+from rackwright.core.occupancy import gpu_states, occupancy, slurm_fragmentation, startable
 from rackwright.gateway.answers.cell import node_states, queue
 from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.asked import BadQuestion
@@ -131,6 +131,8 @@ def _room(fleet: Fleet) -> Iterator[Metric]:
     slices = {str(size): float(count) for size, count in found.slices.items()}
     yield _gauges("startable_segments", "Slices that could start now, by nodes", "size", slices)
     yield _gauge("fragmentation", "1 - slice x startable / free above spares", found.fragmentation)
+    text = "Slurm's metric of its block topology, of the racks as base blocks"
+    yield _gauge("slurm_fragmentation", text, slurm_fragmentation(fleet))
     yield _gauge("whole_racks", "Racks able to take a full slice", found.whole)
     yield _gauge("broken_racks", "Racks not able to take a full slice now", found.broken)
     yield _gauge("pinned_racks", "Racks that pinned work keeps from a full slice", found.pinned)

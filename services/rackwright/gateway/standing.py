@@ -11,6 +11,7 @@ from rackwright.core.occupancy import startable
 from rackwright.core.policy.cut import Cut, cut, whole_slice
 from rackwright.core.policy.pinning import OVERDUE_INTERVALS
 from rackwright.core.policy.prices import gpus_of, recently_stopped
+from rackwright.core.policy.probation import history, lemon
 from rackwright.core.policy.starvation import starved
 from rackwright.gateway.machine import State
 from rackwright.wire.jobs import TopologyNeed
@@ -21,7 +22,8 @@ from rackwright.wire.nodes import Fitness, RepairAction
 class Standing:
     """available: share of installed GPUs that are fully fit and schedulable. idle: idle nodes in no
     startable segment, by its size. pin_amplification: GPUs of racks that pinned work keeps from a
-    full slice, per pinned GPU. preempted_most, at_limit: of the last 24 hours. cross_rack: slices
+    full slice, per pinned GPU. preempted_most, preempted_p99, at_limit: of the last 24
+    hours. lemon_share: of all nodes. cross_rack: slices
     that were to sit in one rack and do not. racks_ratio: racks in use by jobs of several slices,
     of the fewest that would do. checkpoint_age_s: by GPUs; overdue: jobs beyond two intervals.
     """
@@ -30,6 +32,8 @@ class Standing:
     idle: dict[int, int]
     pin_amplification: float
     preempted_most: int
+    preempted_p99: int
+    lemon_share: float
     at_limit: int
     starved: int
     cross_rack: int
@@ -50,6 +54,8 @@ def standing(fleet: Fleet, state: State, now: float) -> Standing:
         idle=_idle(fleet),
         pin_amplification=_amplification(fleet),
         preempted_most=max(stops, default=0),
+        preempted_p99=sorted(stops)[-(-99 * len(stops) // 100) - 1] if stops else 0,
+        lemon_share=_lemons(fleet, now),
         at_limit=sum(1 for count in stops if count >= most),
         starved=len(starved(fleet, now)),
         cross_rack=cross,
@@ -68,6 +74,17 @@ def _available(fleet: Fleet) -> float:
         if node.schedulable and node.fitness is Fitness.FULL and not rack.isolated
     )
     return there / fleet.installed_gpus if fleet.installed_gpus else 0.0
+
+
+def _lemons(fleet: Fleet, now: float) -> float:
+    """Share of the nodes that only a person lets in again."""
+    found = sum(
+        1
+        for rack in fleet.racks.values()
+        for node in rack.nodes
+        if (node.faults or fleet.histories) and lemon(node, fleet.policy, now, history(fleet, node))
+    )
+    return found / fleet.installed_nodes if fleet.installed_nodes else 0.0
 
 
 def _idle(fleet: Fleet) -> dict[int, int]:

@@ -1,15 +1,18 @@
 """Every GPU is in one state, every node has one word, and what could start is counted right."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 from rackwright.core.occupancy import (
     GpuState,
     NodeUse,
+    block_fragmentation,
     gpu_states,
     node_use,
     occupancy,
+    slurm_fragmentation,
     startable,
 )
 from rackwright.wire.entries.node import (
@@ -139,3 +142,26 @@ def test_what_could_start() -> None:
 
 def test_a_cell_without_racks_has_no_fragmentation() -> None:
     assert startable(Cell().fleet).fragmentation == 0.0
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "value"),
+    [(range(32), 160), ((), 0), ((0,), 61), ((0, 1, 2), 63), ((0, 1, 2, 31), 92)],
+)
+def test_slurms_block_metric_has_the_values_of_its_own_test(
+    unavailable: Iterable[int], value: int
+) -> None:
+    """Eight base blocks of four nodes: testsuite/python/check/topology/test_topology.c,
+    test_fragmentation, at commit 284c3b95."""
+    out = set(unavailable)
+    blocks = [[4 * block + node not in out for node in range(4)] for block in range(8)]
+    assert block_fragmentation(blocks) == value
+
+
+def test_slurms_block_metric_of_a_cell() -> None:
+    made = cell(3, nodes=4)
+    assert slurm_fragmentation(made.fleet) == 0
+    made.sit("a", "r2", [0])
+    assert slurm_fragmentation(made.fleet) == 1 + 4, "no second pair: three racks"
+    made.unfit("r0-n03")
+    assert slurm_fragmentation(made.fleet) == 2 + 4 + 4 + 8

@@ -47,6 +47,7 @@ def test_numbers_of_a_cell() -> None:
         broken_racks=0,
         pinned_racks=0,
         fragmentation=0.0,
+        slurm_fragmentation=4 + 36 + 36,
     )
     assert (found.complete, found.since, found.stopped_at) == (True, 1, None)
 

@@ -7,8 +7,16 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import HOUR, Histogram
 from rackwright.core.jobs import JobState
 from rackwright.core.measures import Family
-from rackwright.core.occupancy import gpu_states, node_use, occupancy, startable
+from rackwright.core.occupancy import (
+    gpu_states,
+    node_use,
+    occupancy,
+    slurm_fragmentation,
+    startable,
+)
 from rackwright.core.policy.breaker import breaker
+from rackwright.core.policy.estimates import Estimate
+from rackwright.core.recent import WINDOWS, Recent
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.jobs import size_of
 from rackwright.gateway.answers.nodes import spares_view
@@ -54,6 +62,8 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         defrags=defrags(fleet, counts),
         work=work(context),
         breaker=breaker_view(fleet, context.now),
+        reliability=tuple(reliability_view(counts.recent, days, context.now) for days in WINDOWS),
+        lemon_share=round(standing(fleet, context.state, context.now).lemon_share, 4),
         unanswered_failures=len(fleet.fresh_faults),
         interactive_touched=counts.interactive_touched,
         paused={
@@ -80,6 +90,23 @@ def breaker_view(fleet: Fleet, now: float) -> views.BreakerView:
         closed_by=fleet.closed_by,
         closed_at=fleet.closed_at or None,
     )
+
+
+def reliability_view(recent: Recent, days: int, now: float) -> views.ReliabilityView:
+    """How often nodes and racks failed in the last so many days."""
+    found = recent.reliability(days, now)
+    return views.ReliabilityView(
+        days=days,
+        node_mtbf_days=_estimate(found.node_mtbf_days),
+        node_mttr_hours=_estimate(found.node_mttr_hours),
+        rack_mtbf_days=_estimate(found.rack_mtbf_days),
+        rack_faults=found.rack_faults,
+    )
+
+
+def _estimate(found: Estimate) -> dict[str, float | None]:
+    figures = {"value": found.value, "low": found.low, "high": found.high}
+    return {name: None if one is None else round(one, 3) for name, one in figures.items()}
 
 
 def node_states(fleet: Fleet, now: float) -> dict[str, int]:
@@ -126,6 +153,7 @@ def fragmentation(fleet: Fleet) -> views.Fragmentation:
         broken_racks=found.broken,
         pinned_racks=found.pinned,
         fragmentation=round(found.fragmentation, 4),
+        slurm_fragmentation=slurm_fragmentation(fleet),
     )
 
 

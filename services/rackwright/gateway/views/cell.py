@@ -39,6 +39,7 @@ class Fragmentation(View):
     broken_racks: int
     pinned_racks: int
     fragmentation: float
+    slurm_fragmentation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,18 @@ class Work(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityView(View):
+    """Of the last `days`, each figure with its 95 % interval (`value`, `low`, `high`; null: not
+    known). A node or rack between failures in days, a node away in hours."""
+
+    days: int
+    node_mtbf_days: dict[str, float | None]
+    node_mttr_hours: dict[str, float | None]
+    rack_mtbf_days: dict[str, float | None]
+    rack_faults: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerView(View):
     """`open`: failures that are only inferred are not acted on. Times are ledger time."""
 
@@ -140,6 +153,8 @@ class StatsAnswer(Answer):
     since: int = 1
     work: Work = field(default_factory=Work)
     breaker: BreakerView = field(default_factory=BreakerView)
+    reliability: tuple[ReliabilityView, ...] = ()
+    lemon_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
