@@ -12,6 +12,7 @@ from rich.text import Text
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.session import json_option
 from rackwright.cli.show import ago, console
+from rackwright.cli.whatif import compare, draw_courses, other, read_record
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.occupancy import gpu_states, startable
@@ -19,6 +20,7 @@ from rackwright.core.reasons import sentence
 from rackwright.host.archive import ArchiveBroken
 from rackwright.host.archived import read_archive
 from rackwright.host.ledgers import CannotRead, step
+from rackwright.simulator.whatif import as_values
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
@@ -56,19 +58,38 @@ def _concerns(entry: Entry, job: JobId) -> bool:
 @click.option("--to", type=int, help="Fold up to this sequence.")
 @click.option("--at", "at_s", type=float, help="Fold up to this many seconds after the first.")
 @click.option("--job", help="Tell all that was decided about this job, and why.")
+@click.option("--from", "start", type=int, help="Decide anew from this sequence on.")
+@click.option("--policy", help="Decide by this policy, see `simulate`.")
+@click.option("--set", "told_", multiple=True, metavar="SETTING=VALUE", help="With this setting.")
 @json_option
 def replay(
-    ledger: Path, to: int | None, at_s: float | None, job: str | None, as_json: bool
+    ledger: Path,
+    to: int | None,
+    at_s: float | None,
+    job: str | None,
+    start: int | None,
+    policy: str | None,
+    told_: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Fold a recorded LEDGER (an archive of a cell, or of a simulation) to any point.
 
-    Prints the fleet as it was then and, with --job, why that job was placed, waited or moved.
+    Prints the fleet as it was then and, with --job, why that job was placed, waited or moved. With
+    --from the machines decide anew from there on, by another policy or with other settings, on the
+    same jobs and faults: what would have been different.
 
     \b
     Examples:
       rackwright replay report/ledger-rackwright --at 86400
       rackwright replay ./cell/dispatcher-0/archive --to 5000 --job train
+      rackwright replay report/ledger-rackwright --from 5000 --policy no-swap
+      rackwright replay report/ledger-rackwright --from 5000 --set lend_spares=false
     """
+    if start is not None or policy is not None or told_:
+        if start is None or not (policy or told_) or (to, at_s, job) != (None, None, None):
+            raise BadInput("--from SEQUENCE with --policy or --set, and without --to, --at, --job")
+        _what_if(ledger, start, policy, told_, as_json)
+        return
     if to is not None and to < 1:
         raise BadInput(f"--to: {to} is not possible: sequences begin at 1")
     if at_s is not None and not 0 <= at_s < float("inf"):
@@ -86,6 +107,23 @@ def replay(
         click.echo(to_json(result(fleet, told)))
     else:
         console().print(draw(fleet, told))
+
+
+def _what_if(
+    ledger: Path, start: int, policy: str | None, told: tuple[str, ...], as_json: bool
+) -> None:
+    try:
+        record = read_record(ledger, start)
+    except (CannotRead, ArchiveBroken) as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{ledger}: {error.strerror}") from error
+    setup, settings = other(record, policy, told)
+    courses = compare(record, setup, settings, ", ".join((*([policy] if policy else []), *told)))
+    if as_json:
+        click.echo(to_json(as_values(courses)))
+    else:
+        console().print(draw_courses(record, courses))
 
 
 def folded(ledger: Path, to: int | None, at_s: float | None, told: Told) -> Fleet:

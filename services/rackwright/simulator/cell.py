@@ -77,14 +77,33 @@ class SimCell:
     _thinker: Member | None = None
 
     def begin(self, jobs: Iterable[SimJob]) -> None:
-        """Define the cell, start its processes, and let jobs come at their times."""
-        gpus = max(rack.gpus_per_node for rack in self.racks)
-        self.engine = Engine(self.seed)
-        self.ledger = SimLedger(engine=self.engine, cell=NAME)
-        self.stage = Stage(engine=self.engine, ledger=self.ledger, gpus_per_node=gpus)
-        self.ledger.observers += self.recorders
+        """Define the cell, start its machines, and let jobs come at their times."""
+        self._make(Engine(self.seed), Fleet())
         self.ledger.create(self.setup.policy(max(len(rack.nodes) for rack in self.racks)))
         self.stage.define(self.racks)
+        self._enter()
+        self.engine.run(self.engine.now)
+        self.faults.begin()
+        self._jobs = iter(jobs)
+        self._next_job(self.engine.now)
+        self._tick_on()
+
+    def take_over(self, fleet: Fleet) -> None:
+        """Start the machines on a fleet that is there already; whoever asks brings its jobs to life
+        before time runs on."""
+        self._make(Engine(self.seed, start=fleet.time), fleet)
+        self._enter()
+        self._jobs = iter(())
+        self._tick_on()
+
+    def _make(self, engine: Engine, fleet: Fleet) -> None:
+        gpus = max(rack.gpus_per_node for rack in self.racks)
+        self.engine = engine
+        self.ledger = SimLedger(engine=engine, cell=NAME, fleet=fleet)
+        self.stage = Stage(engine=engine, ledger=self.ledger, gpus_per_node=gpus)
+        self.ledger.observers += self.recorders
+
+    def _enter(self) -> None:
         self.accounts.begin(self.ledger.fleet)
         self.world = World(
             stage=self.stage,
@@ -101,10 +120,8 @@ class SimCell:
         self.minds.join(self.setup.healer(), Hears(), "s")
         if self.setup.defrag:
             self._thinker = self.minds.join(Defragmenter(), DEFRAGMENTER_HEARS, "d")
-        self.engine.run(self.engine.now)
-        self.faults.begin()
-        self._jobs = iter(jobs)
-        self._next_job(self.engine.now)
+
+    def _tick_on(self) -> None:
         self.engine.later(TICK_EVERY_S, self._tick)
         if self._thinker is not None:
             self.engine.later(AWAKE_S, self._rest, self._thinker)

@@ -102,6 +102,10 @@ class Stage:
 
     # Wishes and statuses
 
+    def begin_wishes(self, numbers: Iterator[int]) -> None:
+        """Wishes have these sequences from now on."""
+        self._wishes = numbers
+
     def wish(self, owner: Owner, wish: Body) -> None:
         """Somebody wishes for something."""
         now, seq = self.engine.now, next(self._wishes)

@@ -62,7 +62,7 @@ class World:
         run = self.runs.get(name)
         if run is None:
             return
-        self._send_off(after, name)
+        self.send_off(after, name)
         job = after.jobs.get(name)
         if job is None:
             stone = after.tombstones.get(name)
@@ -142,6 +142,17 @@ class World:
             for rank, worker in {**run.told, **run.up}.items()
             if job.has_rank(rank) and job.worker(rank) == worker
         }
+
+    def adopt(self, fleet: Fleet, run: Run, job: Job, *, at_work: bool) -> None:
+        """A job that had its nodes before this world began: it works, or its ranks are to start."""
+        names = self.names(job)
+        self.stage.run_workers(
+            ((names[rank], worker) for rank, worker in run.up.items()), ready=True
+        )
+        if at_work:
+            self._go_on(fleet, run, job)
+        elif len(run.up) < job.ranks and not job.wounds:
+            self._start_later(fleet, run, job, None, run.up)
 
     # Starts
 
@@ -343,7 +354,7 @@ class World:
 
     # Workers that leave
 
-    def _send_off(self, fleet: Fleet, name: JobId) -> None:
+    def send_off(self, fleet: Fleet, name: JobId) -> None:
         """Workers of the job that are to end do so, after their notice."""
         due: dict[float, list[tuple[NodeId, WorkerId]]] = {}
         for worker in fleet.leaving_of.get(name, ()):

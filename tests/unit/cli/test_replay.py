@@ -90,3 +90,69 @@ def test_recording_needs_a_directory(recorded: Path) -> None:
     result = command("simulate", "--trace", jobs, "--record")
     assert result.exit_code == 2
     assert "--record needs --out" in result.output
+
+
+@pytest.fixture(scope="module")
+def stormy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four racks in which nodes fail all the time."""
+    place = tmp_path_factory.mktemp("stormy")
+    words = ["--topology", "4x18", "--generate", "kalos=0.3,itp=0.7", "--load", "0.9"]
+    words += ["--days", "0.5", "--unavailable", "0.06", "--repair-hours", "4", "--record"]
+    result = command("simulate", *words, "--out", str(place))
+    assert result.exit_code == 0, result.output
+    return place / "ledger-rackwright"
+
+
+def decided_again(recorded: Path, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = replayed(recorded, *words)  # type: ignore[assignment]
+    return found
+
+
+def test_decided_again_by_the_same_policy_it_comes_to_the_same(stormy: Path) -> None:
+    record, same, _ = decided_again(stormy, "--from", "300", "--set", "swap_start_s=61")
+    assert record["counts"]["slice.swapped"] > 0
+    assert same["counts"] == record["counts"]
+    assert same["finished"] == record["finished"]
+    assert same["waiting_still"] == record["waiting_still"]
+    assert same["waits_s"] == pytest.approx(record["waits_s"], abs=1.0)
+    assert same["passed_over"] == 0
+
+
+def test_without_swaps_jobs_are_requeued_on_the_same_faults(stormy: Path) -> None:
+    record, same, changed = decided_again(stormy, "--from", "300", "--policy", "no-swap")
+    assert changed["counts"]["slice.swapped"] == 0 < same["counts"]["slice.swapped"]
+    assert changed["counts"]["job.requeued"] > same["counts"]["job.requeued"]
+    assert changed["waits_s"].keys() == record["waits_s"].keys()
+
+
+def test_a_slice_size_that_fits_no_second_job_lets_it_wait(recorded: Path) -> None:
+    words = ("--from", str(replayed(recorded, "--at", "10")["seq"]))
+    _, same, changed = decided_again(recorded, *words, "--set", "slice_nodes=8")
+    assert same["waits_s"].keys() == changed["waits_s"].keys() == {"job-3", "job-4"}
+    output = command("replay", str(recorded), *words, "--set", "slice_nodes=8").output
+    assert "difference" in output
+    assert "decided again" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--from", "300"], "--policy or --set"),
+        (["--policy", "no-swap"], "--from SEQUENCE"),
+        (["--from", "300", "--to", "400", "--policy", "no-swap"], "without --to"),
+        (["--from", "0", "--policy", "no-swap"], "--from: 0 is not possible: 1 to "),
+        (["--from", "99999", "--policy", "no-swap"], "--from: 99999 is not possible"),
+        (["--from", "1", "--policy", "no-swap"], "no racks yet"),
+        (["--from", "300", "--policy", "best"], "unknown policy 'best'"),
+        (["--from", "300", "--policy", "no-swap,scatter"], "one at a time"),
+        (["--from", "300", "--policy", "fcfs"], "orders arrivals"),
+        (["--from", "300", "--set", "spares=3"], "SETTING=VALUE"),
+        (["--from", "300", "--set", "spares_large"], "SETTING=VALUE"),
+        (["--from", "300", "--set", "spares_large=-1"], "spares_large"),
+        (["--from", "300", "--set", "lent_weight=.nan"], "lent_weight"),
+    ],
+)
+def test_what_cannot_be_decided_again_is_told(stormy: Path, words: list[str], said: str) -> None:
+    result = command("replay", str(stormy), *words)
+    assert result.exit_code == 2, result.output
+    assert said in result.output.replace("\n", " ")
