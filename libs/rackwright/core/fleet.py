@@ -67,7 +67,10 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """A planned absence; `seq` names it. Times are ledger time."""
+    """A planned absence; `seq` names it. Times are ledger time.
+
+    `told`: jobs that have been told of it, and how long before it (seconds) at most.
+    """
 
     seq: int
     racks: tuple[RackId, ...]
@@ -77,6 +80,7 @@ class Maintenance:
     notice_s: float
     by: str
     why: str
+    told: tuple[tuple[JobId, float], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)

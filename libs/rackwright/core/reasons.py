@@ -242,6 +242,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "pinned": ("an operator has pinned it",),
     "not-yours": ("{job} is {owner}'s: only they and operators may",),
     "operators-only": ("only operators may: {operators}",),
+    "maintenance.leave": ("maintenance begins where it is: it leaves at its next checkpoint",),
+    "maintenance.stays": ("maintenance begins where it is, and it is not moved: end it in time",),
+    "maintenance.no-room": (
+        "{slices} slices ({nodes} nodes) that must leave have no room elsewhere now; the largest"
+        " needs {largest} nodes of one rack",
+    ),
     "read-only": ("the cell is read only for {for_s} s more (rackwright unpause all ends it)",),
     "breaker-open": (
         "the breaker is open: {culprits} culprits, it trips at {limit}; failures that are only"

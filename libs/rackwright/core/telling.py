@@ -49,6 +49,8 @@ def _of_job(entry: Entry, fleet: Fleet) -> str:
             return "every rank has ended well"
         case job.JobCancelled():
             return f"cancelled by {entry.by}: {sentence(entry.reason)}"
+        case job.JobNotified(window=int()):
+            return f"told {number(entry.notice_s)} s before: {sentence(entry.reason)}"
         case job.JobNotified():
             return f"told that it stops in {number(entry.notice_s)} s: {sentence(entry.reason)}"
         case _:

@@ -44,6 +44,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "job.finished",
             "job.finishing",
             "job.grown",
+            "job.notified",  # of planned maintenance
             "job.pinned",
             "job.placed",
             "job.queued",

@@ -4,10 +4,12 @@ import time
 
 import click
 
+from rackwright.cli.asking import Answer
 from rackwright.cli.draw_racks import draw_racks
 from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, explained, json_option, reaching
 from rackwright.cli.show import ago, show, wish
+from rackwright.core.reasons import sentence
 from rackwright.gateway.views import RacksAnswer
 from rackwright.wire.ids import JobId, RackId, check_name
 from rackwright.wire.wishes import HoldRack, LetGo, ReleaseRack, ScheduleMaintenance
@@ -133,4 +135,9 @@ def maintain(
     )
     names = ", ".join(racks)
     said = f"maintenance of {names} begins in {ago(in_s)} and lasts {ago(for_s)}"
-    wish(where, wished, lambda _: said, as_json=as_json)
+
+    def told(answer: Answer) -> str:
+        missing = getattr(answer.entry, "missing", None)
+        return said if missing is None else f"{said}\nwarning: {sentence(missing)}"
+
+    wish(where, wished, told, as_json=as_json)

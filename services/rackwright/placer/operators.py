@@ -4,6 +4,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Wished
 from rackwright.core.policy.breaker import breaker
 from rackwright.core.policy.settings import beyond_the_cell
+from rackwright.core.policy.windows import missing_room
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
@@ -61,8 +62,13 @@ def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[En
     problem = too_many_away(fleet, wish)
     if problem is not None:
         return [refused(wished, problem.code, **problem.numbers)]
+    missing = missing_room(fleet, set(wish.racks), set(wish.nodes))
+    if missing is not None and wish.begin - wish.notice_s <= fleet.time:
+        # It would begin to be left now: it opens only when there is somewhere to go.
+        return [refused(wished, missing.code, **missing.numbers)]
     return [
         MaintenanceScheduled(
+            missing=missing,
             racks=wish.racks,
             nodes=wish.nodes,
             begin=wish.begin,

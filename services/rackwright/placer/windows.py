@@ -3,7 +3,8 @@
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import ASSIGNED, JobState, WoundKind
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
-from rackwright.wire.entries.job import JobRequeued
+from rackwright.core.policy.windows import next_telling, to_tell
+from rackwright.wire.entries.job import JobNotified, JobRequeued
 from rackwright.wire.entries.node import MaintenanceEnded
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import MAX_ENTRIES
@@ -23,12 +24,28 @@ def windows(fleet: Fleet, event: Event) -> list[Effect]:
     late = _too_late(fleet, event.now)
     if late:
         effects.append(Offer(entries=late[:MAX_ENTRIES]))
+    told = _tell(fleet, event.now)
+    if told:
+        effects.append(Offer(entries=told[:MAX_ENTRIES]))
     force = fleet.policy.maintenance_force_s
     times = [at for one in fleet.maintenance for at in (one.begin - force, one.end)]
+    times += [at for one in fleet.maintenance if (at := next_telling(one, event.now)) is not None]
     later = [at for at in times if at > event.now]
     if later:
         effects.append(WakeAt(mono=event.mono + min(later) - event.now))
     return effects
+
+
+def _tell(fleet: Fleet, now: float) -> tuple[JobNotified, ...]:
+    """Owners are told of maintenance where their work is; the same job once at a time."""
+    found: dict[JobId, JobNotified] = {}
+    for window in fleet.maintenance:
+        for name, reason in to_tell(fleet, window, now):
+            ahead = round(window.begin - now, 3)
+            found.setdefault(
+                name, JobNotified(job=name, window=window.seq, notice_s=ahead, reason=reason)
+            )
+    return tuple(found[name] for name in sorted(found))
 
 
 def _too_late(fleet: Fleet, now: float) -> tuple[JobRequeued, ...]:

@@ -12,8 +12,10 @@ from rackwright.bus.streams import Kind, stream_name
 # Entries that more than one service may decide, with all that may.
 SHARED = {
     "job.failed": {Role.PLACER, Role.SPARE_MANAGER},
+    "job.notified": {Role.PLACER, Role.DEFRAGMENTER},
     "job.requeued": {Role.PLACER, Role.SPARE_MANAGER},
     "node.cordoned": {Role.PLACER, Role.HEALTH_MONITOR},
+    "slice.moved": {Role.SPARE_MANAGER, Role.DEFRAGMENTER},
     "wish.refused": {Role.PLACER, Role.HEALTH_MONITOR},
 }
 

@@ -14,12 +14,13 @@ from rackwright.wire.entries.node import (
     RackDegraded,
     RackRestored,
 )
-from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.ids import JobId, Owner, RackId, WorkerId
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import RackFitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
+from rackwright.wire.signals import WorkerState, WorkerStatus
 from tests.support.fleets import cell, node_name
 from tests.support.monitors import Bench, bench
 
@@ -105,3 +106,40 @@ def test_a_pause_of_health_stops_it(b: Bench) -> None:
     window(b, in_s=30.0)
     assert drained(later(b)) == []
     assert JobId("a") not in b.cell.fleet.wounded
+
+
+def saved(b: Bench, name: str, worker: str, at: float) -> None:
+    """The node tells when its worker saved last."""
+    one = WorkerStatus(
+        worker=WorkerId(worker), state=WorkerState.RUNNING, ready=True, checkpoint_at=at
+    )
+    b.beats += 1
+    b.status(name, boot=b.node(name).boot, n=b.beats, workers=(one,))
+
+
+def test_work_leaves_when_all_its_ranks_have_saved_since_the_notice(b: Bench) -> None:
+    begin = b.now + 1000.0
+    b.others(
+        MaintenanceScheduled(racks=(R0,), begin=begin, end=begin + 100.0, notice_s=1800.0, by=OP)
+    )
+    first = [(one.node, one.drain) for one in later(b) if isinstance(one, NodeCordoned)]
+    names = [str(node_name("r0", place)) for place in range(4)]
+    assert first == [(names[0], False), (names[1], False), (names[2], True), (names[3], True)]
+    assert b.cell.job("a").wounds == ()
+    saved(b, names[0], "a/0/1", begin - 900.0)
+    saved(b, names[1], "a/1/1", begin - 1900.0)
+    assert drained(later(b)) == [], "one rank saved before the notice only"
+    saved(b, names[1], "a/1/1", begin - 890.0)
+    assert drained(later(b)) == [(name, True, "maintenance") for name in names[:2]]
+    assert [one.kind for one in b.cell.job("a").wounds] == [WoundKind.DRAIN] * 2
+
+
+def test_what_does_not_save_leaves_when_there_is_no_more_time(b: Bench) -> None:
+    begin = b.now + 1000.0
+    b.others(
+        MaintenanceScheduled(racks=(R0,), begin=begin, end=begin + 100.0, notice_s=1800.0, by=OP)
+    )
+    later(b)
+    assert b.until(b.mono + 390.0) == []
+    names = [str(node_name("r0", place)) for place in range(2)]
+    assert drained(b.until(b.mono + 15.0)) == [(name, True, "maintenance") for name in names]

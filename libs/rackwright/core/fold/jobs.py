@@ -276,7 +276,13 @@ def job_resumed(fleet: Fleet, entry: JobResumed) -> None:
 
 
 def job_notified(fleet: Fleet, entry: JobNotified) -> None:
-    """It has been told; the plan that stops it is another entry."""
+    """It has been told; the plan that stops it is another entry. Of maintenance it is noted."""
+    if entry.window is not None:
+        told = (entry.job, entry.notice_s)
+        fleet.maintenance = tuple(
+            evolve(one, told=(*one.told, told)) if one.seq == entry.window else one
+            for one in fleet.maintenance
+        )
 
 
 def job_pinned(fleet: Fleet, entry: JobPinned) -> None:

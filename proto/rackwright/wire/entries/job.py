@@ -192,11 +192,15 @@ class JobResumed(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNotified(Entry):
-    """The job was told that it will be stopped in `notice_s` seconds, so that it can save."""
+    """The job was told that it will be stopped in `notice_s` seconds, so that it can save.
+
+    `window`: the sequence of planned maintenance that begins then where it is.
+    """
 
     TYPE: ClassVar[str] = "job.notified"
     job: JobRef
     plan: PlanRef | None = None
+    window: Counted | None = None
     notice_s: Annotated[float, Ge(0)]
     reason: Reason
 

@@ -236,7 +236,10 @@ class RackReleased(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceScheduled(Entry):
-    """Planned absence from `begin` to `end`, seconds of ledger time."""
+    """Planned absence from `begin` to `end`, seconds of ledger time.
+
+    `missing`: what there is no room for elsewhere now, of the work that must move.
+    """
 
     TYPE: ClassVar[str] = "maintenance.scheduled"
     racks: Annotated[tuple[RackRef, ...], Len(0, 1024)] = ()
@@ -246,6 +249,7 @@ class MaintenanceScheduled(Entry):
     notice_s: Annotated[float, Ge(0)] = 1800.0
     by: OwnerRef
     why: Why = field(default="")
+    missing: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
