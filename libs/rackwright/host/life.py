@@ -28,6 +28,7 @@ from rackwright.host.mind import Mind
 from rackwright.host.offers import Offers
 from rackwright.host.patience import Patience
 from rackwright.host.reading import Arrival
+from rackwright.host.seldom import Seldom
 from rackwright.host.sources import Source
 from rackwright.host.standing import Standing
 from rackwright.host.steps import Step
@@ -72,6 +73,7 @@ class Life(Generic[S]):
         self._feed = feed
         self._standing = around.standing
         self._log = structlog.get_logger()
+        self._seldom = Seldom(around.mono)
         self._wake = asyncio.Event()
         self._crew = Crew(self._wake.set)
         self._ledger: Source[Stored] = Source(name="ledger", wake=self._wake.set, limit=4096)
@@ -263,7 +265,9 @@ class Life(Generic[S]):
     def unsettled(self, why: str, sendings: int) -> None:
         """An append was not answered. Again and again, it is the bus's own trouble."""
         self._around.metrics.unsettled.inc()
-        self._log.warning("append.unsettled", why=why)
+        times = self._seldom.count(why)
+        if times:
+            self._log.warning("append.unsettled", why=why, times=times)
         if sendings == UNTAKEN:
             self._standing.untaken = (
                 f"the bus has not taken a commit for {sendings} times running ({why}): its log says"

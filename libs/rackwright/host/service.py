@@ -32,6 +32,7 @@ from rackwright.host.metrics import Metrics
 from rackwright.host.patience import STEP_S
 from rackwright.host.presence import Presence
 from rackwright.host.runner import Runner
+from rackwright.host.seldom import Seldom
 from rackwright.host.standing import Standing
 from rackwright.host.telemetry import Tracing
 from rackwright.host.web import Web
@@ -149,6 +150,13 @@ async def _connected(settings: Settings, stop: asyncio.Event) -> JetStreamBus | 
     log = structlog.get_logger()
     makes = SERVICES[Role(settings.service)].makes if settings.service in set(Role) else ()
     stopped = asyncio.create_task(stop.wait(), name="stop")
+    seldom = Seldom(boottime)
+
+    def complained(why: str) -> None:
+        times = seldom.count(why)
+        if times:
+            log.warning("bus.complained", why=why, times=times)
+
     try:
         while not stop.is_set():
             opening = asyncio.create_task(
@@ -158,7 +166,7 @@ async def _connected(settings: Settings, stop: asyncio.Event) -> JetStreamBus | 
                     replicas=settings.replicas,
                     limits=settings.limits,
                     recreate=makes,
-                    on_error=lambda why: log.warning("bus.complained", why=why),
+                    on_error=complained,
                 ),
                 name="connect",
             )

@@ -166,6 +166,8 @@ def _workers(ranks: list[RankView]) -> Iterator[str]:
         yield f"{count} {state}"
     if ranks:
         usual = min(rank.incarnation for rank in ranks)
+        if usual > 1:
+            yield f"incarnation {usual}"
         for rank in ranks:
             if rank.incarnation != usual:
                 yield f"rank {rank.rank} is incarnation {rank.incarnation}"

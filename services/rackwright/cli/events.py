@@ -1,10 +1,12 @@
 """`rackwright events`: what has happened, and what happens."""
 
+from functools import partial
+
 import click
 
 from rackwright.cli.asking import Cell
 from rackwright.cli.draw_jobs import draw_line
-from rackwright.cli.following import something
+from rackwright.cli.following import answer, something
 from rackwright.cli.session import Where, json_option, reaching, run
 from rackwright.cli.show import ask, console
 from rackwright.gateway.views import EventsAnswer
@@ -57,9 +59,11 @@ async def _events(
             await _page(cell, asked, since, as_json)
             return
         async with await cell.bus.core.subscribe(f"{ROOT}.{cell.bus.cell}.told.>") as feed:
+            first = True
             while True:
-                found = await _page(cell, asked, since, as_json)
-                since = found.next
+                page = partial(_page, cell, asked, since, as_json)
+                found = await answer(page, again=not first)
+                since, first = found.next, False
                 if found.next >= found.seq:
                     await something(feed)
 

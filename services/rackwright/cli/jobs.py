@@ -4,18 +4,21 @@ from functools import partial
 
 import click
 
+from rackwright.bus.errors import BusAway, NoResponder, RequestFailed
 from rackwright.cli.asking import Answer
 from rackwright.cli.draw_jobs import draw_job, draw_jobs
 from rackwright.cli.durations import duration
 from rackwright.cli.failures import Failure
 from rackwright.cli.following import follow_job
 from rackwright.cli.session import Where, explained, json_option, reaching, run
-from rackwright.cli.show import ago, show, wish
+from rackwright.cli.show import ago, ask, show, wish
 from rackwright.core.jobs import JobState
 from rackwright.gateway.views import JobAnswer, JobsAnswer
 from rackwright.wire.entries.job import JobCancelled
 from rackwright.wire.ids import JobId, check_name
 from rackwright.wire.wishes import Approve, Cancel, Pin, Resume, Swap, Unpin
+
+NOT_FOUND = 404
 
 
 @click.command()
@@ -103,6 +106,19 @@ async def _watch(where: Where, name: JobId) -> None:
         click.echo(f"{name} is {state}")
 
 
+async def _known(where: Where, name: JobId) -> None:
+    """A slip of the pen would use up an id. Raises Failure; without a gateway nobody can tell."""
+    async with where.reach() as cell:
+        try:
+            await ask(cell, "job", JobAnswer, job=name, ranks=0)
+        except RequestFailed as error:
+            if error.code == NOT_FOUND:
+                more = "with --ahead a later submit of that id is refused"
+                raise Failure(f"no job {name} is known; {more}") from error
+        except (NoResponder, BusAway):
+            return
+
+
 def _cancelled(answer: Answer) -> str:
     entry = answer.entry
     if isinstance(entry, JobCancelled) and entry.reason.code == "cancelled-ahead":
@@ -114,10 +130,13 @@ def _cancelled(answer: Answer) -> str:
 @click.command()
 @click.argument("job_ids", metavar="JOB...", nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="Without grace, also where one was given already.")
+@click.option("--ahead", is_flag=True, help="Also a job nobody knows yet: its submit is refused.")
 @click.option("--why", default="", help="Kept in its story.")
 @json_option
 @reaching
-def cancel(where: Where, job_ids: tuple[str, ...], force: bool, why: str, as_json: bool) -> None:
+def cancel(
+    where: Where, job_ids: tuple[str, ...], force: bool, ahead: bool, why: str, as_json: bool
+) -> None:
     """End each JOB, in whatever state it is.
 
     \b
@@ -130,6 +149,8 @@ def cancel(where: Where, job_ids: tuple[str, ...], force: bool, why: str, as_jso
     refused = []
     for name in names:
         try:
+            if not ahead:
+                run(_known(where, name))
             wish(where, Cancel(job=name, force=force, why=why), _cancelled, as_json=as_json)
         except Failure as error:
             if len(names) == 1 or error.exit_code != 1:

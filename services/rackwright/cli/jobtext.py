@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import yaml
 
 from rackwright.host.files.jobfile import MAX_JOB_FILE, job_from_json, read_job
@@ -16,14 +17,29 @@ def read(data: bytes, name: str, settings: tuple[str, ...]) -> tuple[JobId, JobS
 
     Raises FileError.
     """
-    is_json = data.lstrip()[:1] == b"{"
     if not settings:
-        return job_from_json(data, name=name) if is_json else read_job(data, name=name)
+        return job_from_json(data, name=name) if _is_json(data, name) else read_job(data, name=name)
     document = read_yaml(decode(data, name=name, limit=MAX_JOB_FILE), name=name)
     told: dict[str, Any] = dict(document.mapping((), document.value, "a job"))
     for setting in settings:
         _set(told, setting)
     return read_job(yaml.safe_dump(told, sort_keys=False), name=f"{name} with --set")
+
+
+def _is_json(data: bytes, name: str) -> bool:
+    """Is it JSON, or meant to be? YAML may begin with a brace too; what is neither is taken for
+    JSON, whose reader says best what is wrong."""
+    if data.lstrip()[:1] != b"{":
+        return False
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            read_yaml(decode(data, name=name, limit=MAX_JOB_FILE), name=name)
+        except FileError:
+            return True
+        return False
+    return True
 
 
 def _set(told: dict[str, Any], setting: str) -> None:

@@ -37,12 +37,17 @@ SYMPTOMS: dict[int, str] = {
 
 
 def line_of(xid: int, gpu: int = 0, *, symptom: bool = False) -> str:
-    """The line of an Xid of one GPU. Raises BadInput for a symptom that has no line."""
+    """The line of an Xid of one GPU. Raises BadInput for a symptom without a line, and a GPU that a
+    compute tray does not have."""
+    if not 0 <= gpu < len(PCI):
+        raise BadInput(
+            f"--gpu: {gpu} must be 0 to {len(PCI) - 1}, as a compute tray has {len(PCI)}"
+        )
     if symptom and xid not in SYMPTOMS:
         known = " and ".join(map(str, SYMPTOMS))
         raise BadInput(f"--symptom goes with --xid {known}, which echo the fault of a peer")
     text = SYMPTOMS[xid] if symptom else KNOWN.get(xid) or _name(xid)
-    return f"NVRM: Xid (PCI:{PCI[gpu % len(PCI)]}): {xid}, {text}"
+    return f"NVRM: Xid (PCI:{PCI[gpu]}): {xid}, {text}"
 
 
 def _name(xid: int) -> str:

@@ -13,6 +13,7 @@ import click
 
 from rackwright.bus.errors import (
     BusAway,
+    BusDenied,
     BusError,
     NoResponder,
     RequestFailed,
@@ -30,6 +31,7 @@ T = TypeVar("T")
 ENV = "RACKWRIGHT"
 CONNECT_S = 3.0
 DEFAULT_USER = "operator"
+SCHEMES = ("nats", "tls", "ws", "wss")
 
 
 def default_state_dir() -> Path:
@@ -59,13 +61,27 @@ class Where:
             raise Unreachable(f"cell {cell} at {at}: {error}") from error
         try:
             yield Cell(bus=bus, user=Owner(options.identity))
+        except BusDenied as error:
+            raise self._denied(error, cell) from error
         finally:
             await bus.close()
+
+    def _denied(self, error: BusDenied, cell: str) -> Failure:
+        """Every user belongs to one cell: in another one all is denied."""
+        saved = self._saved()
+        if saved is None or saved.cell == cell:
+            return Failure(str(error))
+        return Unreachable(f"{error}: the cell of {self.state_dir} is {saved.cell}, not {cell}")
 
     def connection(self) -> tuple[ConnectOptions, str]:
         """How to connect, and to which cell. Raises Failure."""
         nats, cell, user, password = self._found()
         check_name("user", user)
+        check_name("cell", cell)
+        for server in nats.split(","):
+            scheme, separator, _ = server.partition("://")
+            if separator and scheme not in SCHEMES:
+                raise BadInput(f"--nats: {server!r} must begin with {', '.join(SCHEMES)}")
         options = ConnectOptions(
             servers=tuple(nats.split(",")),
             identity=user,

@@ -16,6 +16,7 @@ from rackwright.bus.options import ConnectOptions
 from rackwright.cli.credentials import ADMIN, AGENT, Context, Credentials
 from rackwright.cli.keeper import Kept, Program, stop_all
 from rackwright.cli.preparing import deal, prepare
+from rackwright.cli.session import DEFAULT_USER
 from rackwright.cli.watcher import Watched, watch
 from rackwright.core.fleet import Fleet
 from rackwright.wire.nodes import RackSpec
@@ -45,7 +46,7 @@ class StackOptions:
     racks: tuple[RackSpec, ...]
     cell: str = "main"
     policy: Policy = Policy()
-    owner: str = "operator"
+    owner: str = DEFAULT_USER
     owners: tuple[str, ...] = ()
     nats_port: int = -1
     http_port: int = 0

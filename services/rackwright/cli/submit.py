@@ -129,6 +129,8 @@ async def _watched(
 ) -> None:
     async with where.reach() as cell:
         await _wish(cell, name, spec, patience, as_json)
-        state = await follow_job(cell, name, quiet=not follow, until_running=not follow)
+        state = await follow_job(
+            cell, name, quiet=not follow, until_running=not follow, answered=True
+        )
     if state in ("failed", "cancelled", "rejected", "suspended"):
         raise Failure(f"job {name} is {state}: see `rackwright job {name}`")

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import click
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.keeper import keep_server
 from rackwright.cli.policyfile import read_policy
-from rackwright.cli.session import explained, run, state_dir_option
+from rackwright.cli.session import DEFAULT_USER, explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
 from rackwright.core.fleet import Fleet
 from rackwright.host.files.topologyfile import read_topology
 from rackwright.host.logs import LogFormat, LogLevel, set_up
 from rackwright.host.standing import Standing
-from rackwright.wire.ids import check_name
+from rackwright.wire.ids import Owner, check_name
 from rackwright.wire.nodes import RackSpec
 from rackwright.wire.policy import Policy
 
@@ -98,7 +99,7 @@ LOOK_S = 0.5
     "owners",
     multiple=True,
     metavar="NAME",
-    help="A further user who may submit jobs. May be repeated.",
+    help="A further user, who may submit jobs and act on these only. May be repeated.",
 )
 @click.option(
     "--log-level",
@@ -152,7 +153,7 @@ def _options(state_dir: Path, told: dict[str, Any]) -> StackOptions:
             state_dir=state_dir,
             racks=_racks(told),
             cell=told["cell"],
-            policy=_policy(told["policy"]),
+            policy=_policy(told["policy"], told["owners"]),
             owners=tuple(check_name("owner", owner) for owner in told["owners"]),
             nats_port=told["nats_port"] or -1,
             http_port=told["http_port"],
@@ -169,11 +170,13 @@ async def _main(options: StackOptions) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _log_to(options)
     stack = Stack(options)
+    ready = False
     try:
         await stack.start()
         keeper = asyncio.create_task(keep_server(stack.server))
         try:
             await _until_ready(stack, stop)
+            ready = True
             await stop.wait()
         finally:
             keeper.cancel()
@@ -181,12 +184,13 @@ async def _main(options: StackOptions) -> None:
     finally:
         _say("stopping")
         await stack.stop()
-        lease = options.policy.fence_after_s
-        click.echo(
-            f"stopped; workers go on for at most {lease:g} s: start again within that time "
-            "and they are found alive",
-            err=True,
-        )
+        if ready:
+            lease = options.policy.fence_after_s
+            click.echo(
+                f"stopped; workers go on for at most {lease:g} s: start again within that time "
+                "and they are found alive",
+                err=True,
+            )
 
 
 def _log_to(options: StackOptions) -> None:
@@ -213,8 +217,12 @@ def _bytes(path: Path) -> bytes:
         raise BadInput(f"{path}: {error.strerror}") from error
 
 
-def _policy(path: Path | None) -> Policy:
-    return Policy() if path is None else read_policy(_bytes(path), name=str(path))
+def _policy(path: Path | None, owners: tuple[str, ...]) -> Policy:
+    """The settings of a new cell. With further users, who started it is its operator."""
+    policy = Policy() if path is None else read_policy(_bytes(path), name=str(path))
+    if owners and not policy.operators:
+        policy = replace(policy, operators=(Owner(DEFAULT_USER),))
+    return policy
 
 
 def _copies(texts: tuple[str, ...]) -> dict[str, int]:

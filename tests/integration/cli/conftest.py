@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from rackwright.cli.__main__ import rackwright
+from rackwright.cli.failures import UNANSWERED, UNREACHABLE
 
 PATIENCE_S = 90.0
 
@@ -51,14 +52,15 @@ class Shell:
             asyncio.run(asyncio.sleep(0.05))  # another process has no event of ours
 
     def until(self, met: Callable[[dict[str, Any]], bool], *words: str) -> dict[str, Any]:
-        """Ask until the answer is as wished."""
+        """Ask until the answer is as wished, also of a gateway that is away for a moment."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
-            found = self.json(*words)
-            if met(found):
-                return found
+            code, output = self(*words, "--json")
+            assert code in (0, UNREACHABLE, UNANSWERED), output
+            if code == 0 and met(found := json.loads(output)):
+                return dict(found)
             asyncio.run(asyncio.sleep(0.05))  # another process has no event of ours
-        raise AssertionError(f"{words}: {found}")
+        raise AssertionError(f"{words}: {output}")
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,13 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rackwright.cli.credentials import Context
@@ -201,13 +204,54 @@ def test_why_a_job_waits_and_what_defragmentation_would_do(shell: Shell) -> None
     cancel(shell, "one", "two", "blocked")
 
 
+def test_a_slip_of_the_pen_uses_up_no_id(shell: Shell) -> None:
+    code, output = shell("cancel", "nosuch")
+    assert (code, "no job nosuch is known; with --ahead" in output) == (1, True)
+    submit(shell, "nosuch", 1)
+    cancel(shell, "nosuch")
+    code, output = shell("cancel", "nosuch-2", "--ahead")
+    assert (code, "a later submit of that id will be refused" in output) == (0, True)
+    spec = {"name": "nosuch-2", "nodes": 1, "run": "true"}
+    assert shell("submit", "-", "--wait", input=json.dumps(spec))[0] == 1
+
+
+def test_another_cell_is_named_when_it_is_not_this_one(shell: Shell) -> None:
+    code, output = shell("jobs", "--cell", "other")
+    assert (code, "is main, not other" in output) == (3, True)
+    assert shell("jobs", "--cell", "a.b")[0] == 2
+    code, output = shell("jobs", "--nats", "http://127.0.0.1:1")
+    assert (code, "must begin with nats" in output) == (2, True)
+
+
+def test_events_are_followed_over_a_restart_of_the_gateway(shell: Shell) -> None:
+    command = [sys.executable, "-m", "rackwright.cli", "events", "job.queued", "-f", "--json"]
+    words = ["--state-dir", str(shell.state_dir), "--limit", "1"]
+    with subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True) as followed:
+        try:
+            assert followed.stdout is not None
+            followed.stdout.readline()  # it has been answered once
+            gateways = [
+                one
+                for one in psutil.process_iter(["cmdline"])
+                if "rackwright.gateway" in (line := one.info["cmdline"] or [])
+                and str(shell.state_dir) in " ".join(line)
+            ]
+            assert len(gateways) == 1
+            gateways[0].kill()
+            submit(shell, "told", 1)
+            assert "told" in json.loads(followed.stdout.readline())["text"]
+        finally:
+            followed.kill()
+    cancel(shell, "told")
+
+
 def test_a_bus_that_is_killed_is_started_again_and_has_lost_nothing(shell: Shell) -> None:
     submit(shell, "early", 2)
     before = shell.until(lambda said: said["job"]["state"] == "running", "job", "early")
     pid = int((shell.state_dir / "nats" / "pid").read_text())
     os.kill(pid, signal.SIGKILL)
     late = {"name": "late", "nodes": 1, "pretend_s": 0.1}
-    shell.until_it_works("submit", "-", input=json.dumps(late))
+    shell.until_it_works("submit", "-", "--wait", input=json.dumps(late))
     shell.until(lambda said: said["job"]["state"] == "finished", "job", "late")
     assert int((shell.state_dir / "nats" / "pid").read_text()) != pid
     assert shell.json("job", "early")["job"]["slices"] == before["job"]["slices"]

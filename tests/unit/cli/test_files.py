@@ -9,6 +9,7 @@ from rackwright.cli.jobtext import read
 from rackwright.cli.kernel_lines import KNOWN, PCI, SYMPTOMS, line_of
 from rackwright.cli.policyfile import read_policy
 from rackwright.core.policy.xids import classify
+from rackwright.host.files.text import FileError
 from rackwright.wire.ids import NodeId, QueueName, RackId, SessionId
 from rackwright.wire.jobs import Checkpoint
 from rackwright.wire.policy import Policy
@@ -101,3 +102,21 @@ def test_other_numbers_have_a_line_too() -> None:
     assert line_of(998).endswith("998, unknown error")
     with pytest.raises(BadInput, match="145 and 149"):
         line_of(79, symptom=True)
+
+
+def test_a_mapping_in_braces_is_yaml_unless_it_is_json() -> None:
+    written = b"{name: b1, nodes: 2, run: hostname}"
+    assert read(written, "job.yaml", ()) == read(b"name: b1\nnodes: 2\nrun: hostname\n", "j", ())
+    as_json = b'{"job": "b1", "spec": {"name": "b1", "nodes": 2, "run": "hostname"}}'
+    assert read(as_json, "job.json", ()) == read(written, "job.yaml", ())
+
+
+def test_what_is_neither_is_told_as_broken_json() -> None:
+    with pytest.raises(FileError, match="is not JSON"):
+        read(b'{"job": "b1", "spec": {', "job.json", ())
+
+
+def test_an_xid_is_of_a_gpu_that_a_tray_has() -> None:
+    assert "PCI:0019:01:00" in line_of(79, 3)
+    with pytest.raises(BadInput, match="--gpu: 4 must be 0 to 3"):
+        line_of(79, 4)

@@ -181,12 +181,19 @@ def _too_much(fleet: Fleet, spec: JobSpec) -> Reason | None:
     if may_not_move(spec) and spec.job_class is not JobClass.SERVICE:
         limits.append(("queue_pinned_gpus", policy.queue_pinned_gpus.get(spec.queue)))
         limits.append(("pinned_share", pinned_limit(fleet)))
-    field = "nodes" if spec.nodes is not None else "gpus" if spec.gpus is not None else "groups"
+    field, told = _told(spec, asked)
     for name, most in limits:
         if most is not None and asked > most:
             why = f"asks for {asked} GPUs, {name} allows {most}"
-            return wrong(field, asked, why, f"{most} GPUs or fewer")
+            return wrong(field, told, why, f"{most} GPUs or fewer")
     return None
+
+
+def _told(spec: JobSpec, asked: int) -> tuple[str, int]:
+    """The field that says how large the job is, and its value; that of groups are `asked` GPUs."""
+    if spec.nodes is not None:
+        return "nodes", spec.nodes
+    return ("gpus", spec.gpus) if spec.gpus is not None else ("groups", asked)
 
 
 def _filled(spec: JobSpec, policy: Policy) -> JobSpec:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rackwright.cli.asking import reach
 from rackwright.cli.credentials import ADMIN
 from rackwright.cli.demo import recovery_acts, trouble_acts
 from rackwright.cli.demo.board import board
-from rackwright.cli.demo.scene import Scene
+from rackwright.cli.demo.scene import Scene, Unplayable
 from rackwright.cli.demo.telling import Teller
 from rackwright.cli.stack import Stack, StackOptions
 from rackwright.host.auditing import audit_ledger
@@ -27,8 +28,8 @@ from rackwright.wire.wishes import Cancel
 
 POLICY = Policy(
     heartbeat_s=0.5,
-    suspect_after_s=2.0,
-    fence_after_s=5.0,
+    suspect_after_s=3.0,
+    fence_after_s=8.0,
     fresh_s=1.0,
     kill_s=0.5,
     symptom_window_s=2.0,
@@ -106,7 +107,7 @@ async def play(console: Console, *, keep: bool, letters: str) -> int:
             )
             for letter, act in zip("abcdefgh", ACTS, strict=True):
                 if letter in letters:
-                    await act(scene)
+                    await played(act, scene)
             await _verify(scene)
             await _end_work(scene)
     except TimeoutError:
@@ -118,6 +119,16 @@ async def play(console: Console, *, keep: bool, letters: str) -> int:
     console.print()
     console.print(f"[bold]{held} of {len(tell.claims)} claims held[/bold]")
     return len(tell.failed)
+
+
+async def played(act: Callable[[Scene], Awaitable[None]], scene: Scene) -> None:
+    """One act; what keeps it from its end is a claim that did not hold, and the next one begins."""
+    try:
+        await act(scene)
+    except TimeoutError:
+        scene.tell.claim("everything in this act happened in time", False)
+    except (Unplayable, LookupError) as error:
+        scene.tell.claim(f"the acts before left what this one needs ({error})", False)
 
 
 async def _end_work(scene: Scene) -> None:

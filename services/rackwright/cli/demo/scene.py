@@ -41,6 +41,10 @@ while [ "$n" -lt "$end" ]; do sleep "${DEMO_STEP_S:-2}" & wait $!; n=$((n + 1));
 """
 
 
+class Unplayable(Exception):
+    """The cell is not as an act needs it, because of one before."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Scene:
     """Everything an act needs."""

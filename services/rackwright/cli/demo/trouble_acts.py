@@ -3,7 +3,7 @@
 import signal
 
 from rackwright.cli.demo.board import identity
-from rackwright.cli.demo.scene import Scene
+from rackwright.cli.demo.scene import Scene, Unplayable
 from rackwright.cli.stack import SERVICES
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import JobState
@@ -33,7 +33,7 @@ def _empty_rack(fleet: Fleet) -> RackId:
         rack = fleet.racks[number]
         if not rack.tenancies and rack.usable.bit_count() == len(rack.nodes):
             return rack.spec.rack
-    raise RuntimeError("no rack is empty")
+    raise Unplayable("no rack is empty")
 
 
 def _out(fleet: Fleet) -> set[NodeId]:

@@ -176,3 +176,19 @@ def test_a_cell_that_does_not_know_all_its_models_refuses_none() -> None:
     made.define(rack_spec("r9"), join=False)
     asked = admit(made.fleet, JobSpec(name=JobId("a"), nodes=1, labels={"gpu_model": "h100"}))
     assert isinstance(asked, Admitted)
+
+
+@pytest.mark.parametrize(
+    ("size", "field", "told"),
+    [
+        ({"nodes": 2}, "nodes", 2),
+        ({"gpus": 8}, "gpus", 8),
+        ({"groups": (Group(name=JobId("g"), nodes=2),)}, "groups", 8),
+    ],
+)
+def test_a_size_above_a_limit_is_told_as_it_was_asked_for(
+    fleet: Fleet, size: dict[str, Any], field: str, told: int
+) -> None:
+    found = refused(fleet, **size, job_class=JobClass.INTERACTIVE)
+    assert (found.numbers["field"], found.numbers["is"]) == (field, told)
+    assert found.numbers["why"] == "asks for 8 GPUs, interactive_job_gpus allows 4"
