@@ -23,9 +23,10 @@ from rackwright.simulator.recording import Recorder
 from rackwright.simulator.report import NoPlots, row_of, write
 from rackwright.simulator.running import Outcome, Plan, as_json, run
 from rackwright.simulator.workload import DAY, BadTrace, SimJob
-from rackwright.wire.nodes import RackSpec
+from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
 
 INTERRUPTED = 130
+MAX_RACKS = 20_000
 
 
 def _shape(text: str) -> tuple[RackSpec, ...] | None:
@@ -34,6 +35,13 @@ def _shape(text: str) -> tuple[RackSpec, ...] | None:
     if not 2 <= len(parts) <= 3 or not all(part.isdigit() and int(part) for part in parts):
         return None
     racks, nodes, gpus = (int(part) for part in (*parts, *(["4"] if len(parts) == 2 else [])))
+    for what, number, most in (
+        ("racks", racks, MAX_RACKS),
+        ("nodes a rack", nodes, MAX_RACK_NODES),
+        ("GPUs a node", gpus, MAX_GPUS),
+    ):
+        if number > most:
+            raise click.BadParameter(f"{text!r}: {number} {what} are not possible: 1 to {most}")
     return plain_racks(racks, nodes, gpus)
 
 

@@ -39,7 +39,7 @@ class Trace:
         for row in made:
             if before is not None and row.submit_s < before.submit_s:
                 what = f"{row.submit_s:g} comes after {before.submit_s:g}: not sorted (see --sort)"
-                raise BadTrace(str(self.path), row.row, "submit time", what)
+                raise BadTrace(str(self.path), row.row, SUBMITTED[self.format], what)
             before = row
             yield row
         if before is None:
@@ -215,6 +215,15 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Line], Row | None]]] = {
         _fork,
     ),
 }
+
+SUBMITTED = {
+    "normalized": "submit_s",
+    "acme": "submit_time",
+    "itp": "submission_time",
+    "kalos-fork": "arrival_time",
+    "philly": "submitted_time",
+}
+"""The column of the submit time."""
 
 
 def _format(path: str, names: object) -> tuple[str, Callable[[Line], Row | None]]:

@@ -83,6 +83,11 @@ def test_drawn_jobs(tmp_path: Path) -> None:
         (["--generate", "itp", "--days", "1", "--repair-hours", "0"], "repair_h: 0.0"),
         (["--generate", "itp", "--days", "1", "--policy", "best"], "unknown policy 'best'"),
         (["--topology", "0x18", "--generate", "itp", "--days", "1"], "RACKSxNODES"),
+        (["--topology", "2x63", "--generate", "itp", "--days", "1"], "63 nodes a rack are not"),
+        (["--topology", "2x18x17", "--generate", "itp", "--days", "1"], "17 GPUs a node are not"),
+        (["--topology", "20001x18", "--generate", "itp", "--days", "1"], "20001 racks are not"),
+        (["--generate", "itp", "--days", "1", "--unavailable", "nan"], "unavailable: nan"),
+        (["--generate", "itp", "--days", "1", "--rack-mtbi-days", "-1"], "rack_mtbi_days: -1"),
         (["--trace", "none.csv"], "none.csv: No such file"),
     ],
 )

@@ -105,7 +105,7 @@ HEAD = "job,submit_s,gpus,duration_s\n"
         (HEAD + "a,0,99999999,5\n", 2, "gpus", "is more than"),
         (HEAD + "a,x,1,5\n", 2, "submit_s", "'x' is no number"),
         (HEAD + "a,0,1\n", 2, "duration_s", "is missing"),
-        (HEAD + "a,9,1,5\nb,3,1,5\n", 3, "submit time", "3 comes after 9: not sorted"),
+        (HEAD + "a,9,1,5\nb,3,1,5\n", 3, "submit_s", "3 comes after 9: not sorted"),
         (ACME + "1,u,1,8,1,O,F,,,\n", 2, "submit_time", "is empty"),
         (ACME + "1,u,1,8,1,O,F,yesterday,,\n", 2, "submit_time", "'yesterday' is no date"),
         (
