@@ -170,7 +170,8 @@ class Swapped:
 class Job:
     """One job that lives. Times are ledger time in seconds. `started` is the membership whose ranks
     were all up, `not_before` a back-off, `blocked_since` the beginning of the unbroken block.
-    `slices` are in order of their index; where one is missing it is in `shed`.
+    `slices` are in order of their index; where one is missing it is in `shed`. `previous` are racks
+    with the nodes (a mask) that it had when it went back to the queue, if it prefers them.
     """
 
     id: JobId
@@ -204,6 +205,7 @@ class Job:
     reason: Reason | None = None
     warnings: tuple[Reason, ...] = ()
     pinned_by: str = ""
+    previous: tuple[tuple[int, int], ...] = ()
     approved_until: float = 0.0
 
     @property

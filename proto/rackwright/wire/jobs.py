@@ -118,6 +118,7 @@ class JobSpec(Part):
     labels: dict[str, str] = field(default_factory=dict)
     same: tuple[str, ...] = ("gpu_model", "driver")
     exclude_nodes: Annotated[tuple[NodeRef, ...], Len(0, 1024)] = ()
+    prefer_previous: bool = False
     parallel: Parallel = field(default_factory=Parallel)
 
     job_class: JobClass = JobClass.BATCH

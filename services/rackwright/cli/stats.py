@@ -121,9 +121,14 @@ def _seconds(shares: Mapping[str, float]) -> str:
 def _defrag(view: StatsAnswer) -> str:
     plans = view.defrags
     flying = f", in flight {', '.join(plans.in_flight)}" if plans.in_flight else ""
+    over = ""
+    if plans.over:
+        over = (
+            f", the {plans.over} that are over cost {plans.actual_gpu_h:g} of {plans.over_gpu_h:g}"
+        )
     return (
         f"{plans.planned} plans with {plans.victims} victims, {plans.withdrawn} withdrawn,"
-        f" {plans.finished} carried out, {plans.cost_gpu_h:g} GPU-h estimated{flying}"
+        f" {plans.finished} carried out, {plans.cost_gpu_h:g} GPU-h estimated{over}{flying}"
     )
 
 

@@ -8,6 +8,7 @@ from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import Histogram
 from rackwright.core.measures import Measures
+from rackwright.core.plan_costs import PlanCosts
 from rackwright.core.recent import Recent
 from rackwright.wire.entries.job import JobRequeued, JobStarted, JobSuspended
 from rackwright.wire.entries.slice import (
@@ -43,6 +44,7 @@ class Counts:
     accounts: Accounts = field(default_factory=Accounts)
     measures: Measures = field(default_factory=Measures)
     recent: Recent = field(default_factory=Recent)
+    plans: PlanCosts = field(default_factory=PlanCosts)
 
     def run(self, before: Fleet, after: Fleet) -> None:
         """One commit of whatever type, with effect or without: time has passed."""
@@ -56,6 +58,7 @@ class Counts:
         """Entries of one commit that had effect."""
         entries = tuple(entries)
         self.measures.take(entries, before, after)
+        self.plans.take(entries, before, after)
         for entry in entries:
             self.entries[entry.TYPE] += 1
             match entry:
@@ -135,6 +138,7 @@ class Counts:
         self.accounts.join(newer.accounts)
         self.measures.join(newer.measures)
         self.recent.join(newer.recent)
+        self.plans.join(newer.plans)
 
     def of(self, kind: type[Entry]) -> int:
         """How many entries of one type had effect."""

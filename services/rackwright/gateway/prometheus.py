@@ -196,6 +196,9 @@ def _totals(counts: Counts) -> Iterator[Metric]:
         ("defrag_finished", "Plans carried out", counts.of(DefragFinished)),
         ("defrag_victims", "Jobs that made room by a plan", counts.victims),
         ("defrag_est_gpu_h", "Cost of plans as estimated, GPU-hours", counts.cost_gpu_h),
+        ("defrag_over", "Plans of which the cost is known", counts.plans.plans),
+        ("defrag_over_est_gpu_h", "What those were estimated at", counts.plans.estimated),
+        ("defrag_actual_gpu_h", "What those have cost, GPU-hours", counts.plans.actual),
         ("interactive_touched", "Interactive jobs evicted or moved", counts.interactive_touched),
     ):
         yield _counter(name, text, value)

@@ -213,6 +213,7 @@ def requeue(
             slices=(),
             shed=(),
             wounds=(),
+            previous=_previous(job),
             reason=reason,
             not_before=not_before,
             retries=job.retries + charge,
@@ -225,6 +226,12 @@ def requeue(
             started_at=None,
         ),
     )
+
+
+def _previous(job: Job) -> tuple[tuple[int, int], ...]:
+    if not job.spec.prefer_previous:
+        return ()
+    return tuple((part.rack, part.mask) for part in job.slices)
 
 
 def left(fleet: Fleet, job: Job, ranks: set[int]) -> tuple[Swapped, ...]:

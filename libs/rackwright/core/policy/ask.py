@@ -23,7 +23,8 @@ class Ask:
     `racks` is the set that may be used at all; `barred` the nodes of some of them that may not.
     `across`: it has several slices, so its nodes must be fit for traffic between racks. `full` is
     the operator's slice for its queue: smaller slices leave the spares of others alone. `whole` is
-    the cell's slice: a rack with so many free nodes is a whole rack.
+    the cell's slice: a rack with so many free nodes is a whole rack. `previous` are nodes by rack
+    that the job had before and likes best of what is equally good.
     """
 
     spec: JobSpec
@@ -37,7 +38,13 @@ class Ask:
     full: int
     whole: int
     node_gpus: int
+    previous: dict[int, int] = field(default_factory=dict)
     kinds: dict[str, Same | None] = field(default_factory=dict)
+
+    def liked(self, racks: int) -> int:
+        """Those of equally good racks that it had before, or all of them."""
+        mine = sum(1 << number for number in self.previous) if self.previous else 0
+        return racks & mine or racks
 
     def same_of(self, node: Node) -> Same | None:
         """What this node has in common with others, None if it is not what the job asks for."""
@@ -83,7 +90,15 @@ def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:
         full=operators_slice(policy, topology, spec.queue),
         whole=whole_slice(policy, topology),
         node_gpus=made.node_gpus,
+        previous=_previous(job) if job.previous else {},
     )
+
+
+def _previous(job: Job) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for rack, mask in job.previous:
+        found[rack] = found.get(rack, 0) | mask
+    return found
 
 
 def lendable(policy: Policy, job: Job) -> bool:

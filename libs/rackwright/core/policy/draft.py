@@ -187,7 +187,8 @@ class Draft:
             nodes & ~leaving & full,
             nodes & leaving,
         ):
-            for place in bits(part):
+            mine = part & self.ask.previous.get(rack.number, 0)
+            for place in (*bits(mine), *bits(part & ~mine)) if mine else bits(part):
                 if not size:
                     return picked
                 picked |= 1 << place

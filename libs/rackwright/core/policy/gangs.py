@@ -48,7 +48,8 @@ def choose(draft: Draft, size: int, count: int, within: Within) -> list[Seat] | 
     while len(seats) < count and heap:
         key = heappop(heap)
         racks = offers.pop(key)
-        for number in nearest(topology, path, racks, count - len(seats), tuple(draft.taken)):
+        liked, missing = draft.ask.liked(racks), count - len(seats)
+        for number in nearest(topology, path, liked, missing, tuple(draft.taken)):
             racks &= ~(1 << number)
             seats.append(draft.seat(number, size))
             again = draft.look(number, size)

@@ -77,7 +77,7 @@ def _on_free_node(draft: Draft, gpus: int) -> Seat | None:
         odd = _odd_node(draft, gpus)
         if odd is not None or best is None:
             return odd
-    racks = offers[best]
+    racks = draft.ask.liked(offers[best])
     seat = draft.seat((racks & -racks).bit_length() - 1, 1)
     rack = draft.fleet.racks[seat.rack]
     return _seat(rack, seat.nodes.bit_length() - 1, 0, gpus, lent=seat.lent)

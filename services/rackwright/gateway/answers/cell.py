@@ -190,6 +190,9 @@ def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
         victims=counts.victims,
         cost_gpu_h=round(counts.cost_gpu_h, 3),
         benefit_gpu_h=round(counts.benefit_gpu_h, 3),
+        over=counts.plans.plans,
+        over_gpu_h=round(counts.plans.estimated, 3),
+        actual_gpu_h=round(counts.plans.actual, 3),
         in_flight=tuple(sorted(fleet.plans)),
     )
 

@@ -59,7 +59,9 @@ class Recoveries(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defrags(View):
-    """Counted from the ledger since `since`. Costs in GPU-hours, as estimated by the plans."""
+    """Counted from the ledger since `since`. Costs in GPU-hours, as plans estimated them; of those
+    that are `over` what they cost in the end, `actual_gpu_h`, and their estimates, `over_gpu_h`.
+    """
 
     planned: int
     withdrawn: int
@@ -67,6 +69,9 @@ class Defrags(View):
     victims: int
     cost_gpu_h: float
     benefit_gpu_h: float
+    over: int = 0
+    over_gpu_h: float = 0.0
+    actual_gpu_h: float = 0.0
     in_flight: tuple[str, ...] = ()
 
 
