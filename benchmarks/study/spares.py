@@ -144,6 +144,15 @@ def _lines(root: Path, seeds: int) -> Iterator[str]:
         " 30 %; lengths are cut at a day, so that a run of days is a steady state. The work offered"
         " is exactly the load and the same for every setup, as are the faults."
     )
+    there = sum(
+        file(root, name, load, seed).exists()
+        for name in SETUPS
+        for load in LOADS
+        for seed in range(1, seeds + 1)
+    )
+    planned = len(SETUPS) * len(LOADS) * seeds
+    yield ""
+    yield f"**{there} of {planned} runs are there.** Where a row has one seed it decides nothing."
     for load in LOADS:
         yield ""
         yield f"## Load {load:g}"
@@ -153,7 +162,7 @@ def _lines(root: Path, seeds: int) -> Iterator[str]:
         yield from _rows(root, load, seeds)
     yield ""
     yield (
-        f"Levels are means over the seeds; below each, its difference from `{BASE}`, paired by"
+        f"Levels are means over the seeds; in brackets the difference from `{BASE}`, paired by"
         " seed, with a 95 % interval (Student's t), in bold where it leaves out zero."
     )
     yield ""
