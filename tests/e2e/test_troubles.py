@@ -31,7 +31,7 @@ async def test_each_service_and_the_bus_in_turn(steady: Composed, trouble: Troub
     live = steady
     async with riding(live, f"rides-{trouble.__name__}"):
         for service in (*SERVICES, NATS):
-            await bear(live, trouble, service, reached=service != NATS)
+            await bear(live, trouble, service)
         await live.site.ready(*SERVICES, *AGENTS)
 
 
