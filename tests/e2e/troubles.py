@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from docker.errors import APIError
+
 from rackwright.bus.errors import BusAway
 from rackwright.core.jobs import JobState
 from rackwright.wire.codec import to_json
@@ -116,9 +118,20 @@ async def restarted(live: Composed, service: str) -> AsyncIterator[None]:
     yield
 
 
+async def frozen(live: Composed, service: str) -> None:
+    """Pause it. On a busy machine the engine may give up freezing: then it is asked again."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            try:
+                return await live.site.do(service, "pause")
+            except APIError as error:
+                if "unable to freeze" not in str(error):
+                    raise
+
+
 @asynccontextmanager
 async def paused(live: Composed, service: str) -> AsyncIterator[None]:
-    await live.site.do(service, "pause")
+    await frozen(live, service)
     try:
         yield
     finally:
