@@ -244,6 +244,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "operators-only": ("only operators may: {operators}",),
     "maintenance.leave": ("maintenance begins where it is: it leaves at its next checkpoint",),
     "maintenance.stays": ("maintenance begins where it is, and it is not moved: end it in time",),
+    "maintenance.window": ("{field} {is} {why}; ask for {ask}",),
     "maintenance.no-room": (
         "{slices} slices ({nodes} nodes) that must leave have no room elsewhere now; the largest"
         " needs {largest} nodes of one rack",

@@ -36,6 +36,8 @@ from rackwright.wire.wishes import (
     Unpin,
 )
 
+CLOCKS_S = 60.0
+
 
 class Settled(Exception):
     """The wish needs no entry: it is answered by what is in the ledger."""
@@ -59,7 +61,7 @@ def refused(wished: Wished, code: str, **numbers: int | float | str) -> WishRefu
 
 def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[Entry]:
     """A planned absence, if not too much of the cell would be away at once."""
-    problem = too_many_away(fleet, wish)
+    problem = no_window(wished, wish) or too_many_away(fleet, wish)
     if problem is not None:
         return [refused(wished, problem.code, **problem.numbers)]
     missing = missing_room(fleet, set(wish.racks), set(wish.nodes))
@@ -80,6 +82,22 @@ def maintain(fleet: Fleet, wished: Wished, wish: ScheduleMaintenance) -> list[En
             cause=wished.id,
         )
     ]
+
+
+def no_window(wished: Wished, wish: ScheduleMaintenance) -> Reason | None:
+    """A window begins in the future, but for a minute that clocks may differ by, and ends later."""
+    ago = round(wished.at - wish.begin, 1)
+    field, value, why, ask = "", 0.0, "", ""
+    if ago > CLOCKS_S:
+        field, value, why = "begin", wish.begin, f"lies {ago:g} s in the past"
+        ask = "a time to come, in seconds since the epoch"
+    elif wish.end <= wish.begin:
+        field, value, why = "end", wish.end, "is not after the window's begin"
+        ask = "a time after begin, in seconds since the epoch"
+    if not field:
+        return None
+    numbers: dict[str, int | float | str] = {"field": field, "is": value, "why": why, "ask": ask}
+    return Reason(code="maintenance.window", numbers=numbers)
 
 
 def too_many_away(fleet: Fleet, wish: ScheduleMaintenance) -> Reason | None:

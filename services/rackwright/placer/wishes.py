@@ -265,6 +265,9 @@ def _resume(fleet: Fleet, wished: Wished, wish: Resume) -> list[Entry]:
 def _swap(fleet: Fleet, wished: Wished, wish: Swap) -> list[Entry]:
     job = fleet.jobs.get(wish.job)
     if job is None:
+        stone = fleet.tombstones.get(wish.job)
+        if stone is not None:
+            return [refused(wished, "swap.not-running", state=stone.state.value)]
         return [refused(wished, "unknown-job")]
     if job.state not in (JobState.PLACED, JobState.RUNNING):
         return [refused(wished, "swap.not-running", state=job.state.value)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rackwright.core.reasons import sentence
 from rackwright.wire.entries.cell import WishRefused
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.node import MaintenanceScheduled
@@ -94,3 +95,28 @@ def test_of_a_window_that_is_near_everybody_hears_at_once_and_once() -> None:
         ("i", 1200.0, "maintenance.stays"),
     ]
     assert wait_until(at, begin - 60.0) == []
+
+
+@pytest.mark.parametrize(
+    ("begin_in", "end_in", "field"),
+    [
+        (-100.0, 3600.0, "begin"),
+        (-7200.0, -3600.0, "begin"),
+        (50.0, 50.0, "end"),
+        (50.0, 9.0, "end"),
+    ],
+)
+def test_a_window_in_the_past_or_without_an_end_is_refused_by_field(
+    begin_in: float, end_in: float, field: str
+) -> None:
+    at = desk(cell(2, nodes=8))
+    now = at.fleet.time
+    at.wish(ScheduleMaintenance(racks=(R0,), begin=now + begin_in, end=now + end_in), owner="op")
+    (said,) = at.run()
+    assert isinstance(said, WishRefused)
+    assert (said.reason.code, said.reason.numbers["field"]) == ("maintenance.window", field)
+    assert sentence(said.reason).startswith(f"{field} ")
+
+
+def test_a_window_may_begin_a_moment_ago_as_clocks_differ() -> None:
+    assert isinstance(planned(cell(2, nodes=8), in_s=-5.0), MaintenanceScheduled)

@@ -10,7 +10,7 @@ from rackwright.wire.ids import JobId, Owner
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
-from rackwright.wire.wishes import Cancel, CloseBreaker, Pause, Unpause
+from rackwright.wire.wishes import Cancel, CloseBreaker, Pause, Swap, Unpause
 from tests.support.fleets import cell
 from tests.unit.placer.desk import Desk, desk
 
@@ -94,3 +94,15 @@ def test_by_force_a_job_that_lives_ends_at_once_and_one_that_is_gone_is_refused(
     at.folded()
     at.wish(Cancel(job=JobId("a"), force=True))
     assert codes(at.run()) == ["already-ended"]
+
+
+def test_a_swap_in_a_job_that_has_ended_says_so(at: Desk) -> None:
+    at.cell.sit("a", "r0", [0, 1])
+    at.cell.finish("a")
+    at.folded()
+    at.wish(Swap(job=JobId("a"), rank=0))
+    at.wish(Swap(job=JobId("b"), rank=0))
+    said = at.run()
+    assert codes(said) == ["swap.not-running", "unknown-job"]
+    assert isinstance(said[0], WishRefused)
+    assert said[0].reason.numbers == {"state": "finished"}
