@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL (bash, zsh, fish): commands and options, no ids of jobs.
+    """Print the completion script for SHELL (bash, zsh, fish): commands and options, no job ids.
 
     \b
     Examples:
