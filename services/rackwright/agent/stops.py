@@ -107,9 +107,19 @@ class Stops:
 
     def expect(self, worker: WorkerId, in_s: float = 0.0) -> None:
         """Nothing should be left of it that soon; the first time that is said counts."""
-        if worker not in self._cleaning:
-            timer = self._timing.later(in_s + CLEAN_S, self._stuck, worker)
+        if worker not in self._cleaning and self._left(worker):
+            timer = self._timing.later(in_s + CLEAN_S, self._overdue, worker)
             self._cleaning[worker] = timer
+
+    def _left(self, worker: WorkerId) -> bool:
+        """Is something left of it? A worker may have ended before it was told to, or at once."""
+        record = self._workers.records.get(worker)
+        return record is not None and not (record.ended and record.reaped)
+
+    def _overdue(self, worker: WorkerId) -> None:
+        del self._cleaning[worker]
+        if self._left(worker):
+            self._stuck(worker)
 
     def clean(self, worker: WorkerId) -> None:
         """Nothing is left of it."""

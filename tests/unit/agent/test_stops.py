@@ -1,6 +1,9 @@
 """Ending workers at once, on notice, and not after all."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,27 +124,91 @@ async def test_a_line_with_less_time_is_carried_out_again_another_is_not(
 
 
 class Later:
-    """Alarms that are kept, not rung."""
+    """Alarms that ring when they are told to."""
 
     def __init__(self) -> None:
-        self.due: list[float] = []
-        self.cancelled = 0
+        self.due: dict[float, Callable[[], None]] = {}
 
-    def later(self, delay_s: float, call: object, *args: object) -> "Later":
-        self.due.append(delay_s)
-        return self
+    def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> "Alarm":
+        self.due[delay_s] = partial(call, *args)
+        return Alarm(self, delay_s)
+
+
+@dataclass
+class Alarm:
+    """One of them."""
+
+    timing: Later
+    delay_s: float
 
     def cancel(self) -> None:
-        self.cancelled += 1
+        del self.timing.due[self.delay_s]
+
+
+def watched(workers: Workers, files: WorkerFiles) -> tuple[Stops, Later, list[str]]:
+    """Stops, its alarms, and the workers it found stuck."""
+    timing, stuck = Later(), list[str]()
+    given: Any = (workers, lambda _: files, None, timing, stuck.append)
+    return Stops(*given), timing, stuck
+
+
+def gone(*, reaped: bool) -> WorkerRecord:
+    return WorkerRecord(worker_id=W, state=WorkerState.STOPPED, reaped=reaped)
 
 
 async def test_a_worker_of_which_something_is_left_for_long_is_told_of(files: WorkerFiles) -> None:
-    timing: Any = Later()
-    made = Stops(Workers(), lambda _: files, None, timing)  # type: ignore[arg-type]
+    workers = Workers()
+    made, timing, stuck = watched(workers, files)
     made.stop(line(), None)
+    workers.records[W] = gone(reaped=False)
     made.ended(W)
     made.expect(W)
-    assert timing.due == [3.0 + CLEAN_S]
+    assert list(timing.due) == [3.0 + CLEAN_S]
+    timing.due[3.0 + CLEAN_S]()
+    assert stuck == [W]
+
+
+async def test_a_worker_of_which_nothing_is_left_is_no_fault(files: WorkerFiles) -> None:
+    workers = Workers()
+    made, timing, stuck = watched(workers, files)
+    made.stop(line(), None)
+    workers.records[W] = gone(reaped=True)
+    made.ended(W)
     made.clean(W)
     made.clean(W)
-    assert timing.cancelled == 1
+    assert (timing.due, stuck) == ({}, [])
+
+
+async def test_a_worker_that_ends_while_it_is_told_to_is_no_fault(files: WorkerFiles) -> None:
+    class AtOnce(Workers):
+        """As pretended workers end."""
+
+        def stop(self, worker: str, grace_s: float) -> None:
+            self.records[W] = gone(reaped=True)
+            made.ended(W)
+            made.clean(W)
+
+    made, timing, stuck = watched(AtOnce(), files)
+    made.stop(line(), None)
+    assert (timing.due, stuck) == ({}, [])
+
+
+async def test_a_worker_that_has_ended_before_it_is_told_to_is_no_fault(
+    files: WorkerFiles,
+) -> None:
+    workers = Workers()
+    workers.records[W] = gone(reaped=True)
+    made, timing, stuck = watched(workers, files)
+    made.stop(line(), None)
+    assert (timing.due, stuck) == ({}, [])
+
+
+async def test_what_is_there_when_the_time_is_up_counts_not_who_was_told(
+    files: WorkerFiles,
+) -> None:
+    workers = Workers()
+    made, timing, stuck = watched(workers, files)
+    made.stop(line(), None)
+    del workers.records[W]  # forgotten since, as nobody asks for it any more
+    timing.due[3.0 + CLEAN_S]()
+    assert stuck == []
