@@ -167,7 +167,13 @@ class Desk:
 
     async def _send_all(self, response: web.StreamResponse, question: asked.Events) -> None:
         while (history := self._history) is not None:
-            found = events(self.context(), question)
+            try:
+                found = events(self.context(), question)
+            except BadQuestion as error:
+                if error.status != 503:
+                    raise
+                await history.changed()
+                continue
             for line in found.events:
                 data = to_json(line).decode()
                 await response.write(f"id: {line.seq}\ndata: {data}\n\n".encode())

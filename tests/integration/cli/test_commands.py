@@ -224,12 +224,13 @@ def test_another_cell_is_named_when_it_is_not_this_one(shell: Shell) -> None:
 
 
 def test_events_are_followed_over_a_restart_of_the_gateway(shell: Shell) -> None:
+    submit(shell, "earlier", 1)
     command = [sys.executable, "-m", "rackwright.cli", "events", "job.queued", "-f", "--json"]
     words = ["--state-dir", str(shell.state_dir), "--limit", "1"]
     with subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True) as followed:
         try:
             assert followed.stdout is not None
-            followed.stdout.readline()  # it has been answered once
+            assert json.loads(followed.stdout.readline())["jobs"] == ["earlier"]
             gateways = [
                 one
                 for one in psutil.process_iter(["cmdline"])
@@ -239,10 +240,10 @@ def test_events_are_followed_over_a_restart_of_the_gateway(shell: Shell) -> None
             assert len(gateways) == 1
             gateways[0].kill()
             submit(shell, "told", 1)
-            assert "told" in json.loads(followed.stdout.readline())["text"]
+            assert json.loads(followed.stdout.readline())["jobs"] == ["told"]
         finally:
             followed.kill()
-    cancel(shell, "told")
+    cancel(shell, "earlier", "told")
 
 
 def test_a_bus_that_is_killed_is_started_again_and_has_lost_nothing(shell: Shell) -> None:

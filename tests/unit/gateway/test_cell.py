@@ -7,6 +7,7 @@ from rackwright.gateway.answers.cell import policy, stats
 from rackwright.gateway.answers.defrag import defrag
 from rackwright.gateway.answers.events import events
 from rackwright.gateway.asked import BadQuestion
+from rackwright.gateway.chronicle import Chronicle
 from rackwright.gateway.views import Fragmentation, Knob, QueuedBy, SpareTotals
 from rackwright.wire.entries.cell import AutomationPaused
 from rackwright.wire.entries.job import JobBlocked, JobQueued
@@ -114,6 +115,22 @@ def test_events_after_a_sequence_come_in_pages_that_skip_nothing() -> None:
     assert seen == [line.seq for line in made.chronicle.events]
     last = events(made.context(), asked.Events(since=made.fleet.seq))
     assert (last.events, last.next, last.oldest) == ((), made.fleet.seq, 1)
+
+
+class BeingRead(Chronicle):
+    """A past of which the older part is not there yet."""
+
+    complete = False
+
+
+def test_while_the_past_is_read_back_nobody_is_told_to_pass_over_it() -> None:
+    made = storied()
+    made.chronicle = BeingRead()
+    with pytest.raises(BadQuestion, match="ask again") as refused:
+        events(made.context(), asked.Events(since=made.fleet.seq - 1))
+    assert refused.value.status == 503
+    assert events(made.context(), asked.Events(since=made.fleet.seq)).events == ()
+    assert events(made.context(), asked.Events()).next == made.fleet.seq
 
 
 def test_a_commit_larger_than_a_page_comes_whole() -> None:

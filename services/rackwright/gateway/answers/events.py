@@ -15,9 +15,13 @@ from rackwright.wire.entries import ENTRIES
 def events(context: Context, question: asked.Events) -> views.EventsAnswer:
     """Entries in the order of the ledger. A page may end before the newest: ask on from `next`.
 
-    Raises BadQuestion for a type that no entry has.
+    Raises BadQuestion for a type that no entry has, and while what is asked for is being read back:
+    who asks on from the last answer would never hear of what is passed over.
     """
     check_type(question.type)
+    asks_on = question.since is not None and question.since < context.fleet.seq
+    if asks_on and not context.past.complete:
+        raise BadQuestion(503, "the past is being read back from the ledger: ask again")
     kept = context.past.events
     oldest = kept[0].seq if kept else context.fleet.seq + 1
     if question.since is None:
