@@ -70,7 +70,8 @@ def _text(marks: tuple[Any, ...]) -> Strategy:
                 return st.from_regex(pattern[1:-1], fullmatch=True)
             case _:
                 pass
-    return TEXT
+    least = max((mark.min_length for mark in marks if isinstance(mark, Len)), default=0)
+    return TEXT.filter(lambda text: len(text) >= least)
 
 
 def _whole(marks: tuple[Any, ...]) -> Strategy:

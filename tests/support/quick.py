@@ -24,6 +24,8 @@ POLICY = Policy(
     block_repeat_s=0.2,
     retry_backoff_s=0.1,
     recovery_notice_s=0.0,
+    # Small racks are without spares most of the time; moves for that are a matter of their own.
+    zero_spare_move_s=30 * 86_400.0,
     defrag_delay_s=0.3,
     defrag_notice_s=10.0,
     defrag_drain_s=0.5,

@@ -12,12 +12,13 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from nats.aio.client import Client, Server
+from nats.aio.client import Server
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 from nats.errors import Error as NatsError
 
 from rackwright.bus.cancelling import end, heeding_cancellation
+from rackwright.bus.client import NatsClient
 from rackwright.bus.errors import AuthFailed, BusAway, BusClosed, MissingExtra, WrongUser
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import NO_HEADERS, Cause, Headers
@@ -27,19 +28,6 @@ DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([^
 WATCHDOG_S = 1.0
 CLOSE_S = 8.0
 LONGEST_FLUSH_S = 3600
-
-
-class _Client(Client):
-    """nats-py, reading headers at a third of the cost; replaying a ledger is mostly that."""
-
-    @staticmethod
-    def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        headers: dict[str, str] = {}
-        for line in raw.decode("utf-8", "replace").split("\r\n"):
-            name, colon, value = line.partition(":")
-            if colon and " " not in name:
-                headers[name] = value.strip()
-        return headers
 
 
 class Dependent(Protocol):
@@ -60,7 +48,7 @@ class Connection:
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
-        self._nc = _Client()
+        self._nc = NatsClient()
         self._requests = Requests(self._nc, patience=options.request_s)
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[str] = self._loop.create_future()

@@ -53,6 +53,12 @@ def options(url: str, identity: str = "test") -> ConnectOptions:
     )
 
 
+def freeze(pid: int) -> None:
+    """Stop a child, and wait until it has stopped: its threads go on for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+
+
 @pytest.fixture
 async def bus(server: EmbeddedServer) -> AsyncIterator[JetStreamBus]:
     bus = await connect(options(server.url), "lab")
@@ -140,7 +146,7 @@ async def test_a_frozen_server_is_noticed_and_outlived(
 ) -> None:
     gone, back = occurrence(bus, "on_disconnect"), occurrence(bus, "on_reconnect")
     async with bus.ledger.follow(1) as feed, asyncio.timeout(30):
-        os.kill(server.pid, signal.SIGSTOP)
+        freeze(server.pid)
         try:
             outcome = await bus.ledger.append(PLACED, b"frozen", expected=0)
             assert isinstance(outcome, Unsettled)
@@ -163,7 +169,7 @@ async def test_a_flush_that_was_given_up_does_not_end_the_connection(
 ) -> None:
     bus = await connect(replace(options(server.url), ping_s=60.0, request_s=0.2), "lab")
     try:
-        os.kill(server.pid, signal.SIGSTOP)
+        freeze(server.pid)
         try:
             with pytest.raises(BusAway, match="flush"):
                 await bus.link.flush()
@@ -332,3 +338,23 @@ async def test_two_cells_share_a_server_and_nothing_else(
     await bus.ledger.append(PLACED, b"x", expected=0)
     assert (await other.ledger.ends()).last == 0
     await other.close()
+
+
+async def test_a_transport_that_is_closed_already_is_an_absence(
+    bus: JetStreamBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed:
+        """As uvloop's is between the end of the server and the client's noticing it."""
+
+        def writelines(self, _: object) -> None:
+            raise RuntimeError("the handler is closed")
+
+    client = bus.link._nc
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "_transport", Closed())
+        patch.setattr(client, "_flusher_task", None)
+        assert not await bus.core.publish("rackwright.lab.told.job.placed", b"{}")
+        outcome = await bus.ledger.append(PLACED, b"{}", expected=None)
+        assert isinstance(outcome, Unsettled)
+        assert outcome.reason is Cause.AWAY
+        client._pending, client._pending_data_size = [], 0
