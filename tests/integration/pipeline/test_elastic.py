@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="package")
 
 
 async def test_an_elastic_job_goes_on_without_a_slice_and_gets_it_back(live: Live) -> None:
-    await live.start(live.spec("stays", 4, slice_nodes=4, preemptible=False))
+    await live.start(live.spec("beside-elastic", 4, slice_nodes=4, preemptible=False))
     await live.start(live.spec("elastic", 8, slice_nodes=4, min_slices=1))
     mine = {live.rack_of("elastic", index) for index in (0, 1)}
-    assert live.rack_of("stays") not in mine
+    assert live.rack_of("beside-elastic") not in mine
     before = live.identities("elastic")
     # The rack of slice 1 has two spares: the third failure finds none, and no rack is free.
     since = live.now()
@@ -35,7 +35,7 @@ async def test_an_elastic_job_goes_on_without_a_slice_and_gets_it_back(live: Liv
     assert staying == {w: p for w, p in before.items() if int(w.split("/")[1]) < 4}
 
     since = live.now()
-    await live.wish(Cancel(job=JobId("stays")))
+    await live.wish(Cancel(job=JobId("beside-elastic")))
     grown = await live.entry(JobGrown, since)
     assert [(part.index, part.first_rank) for part in grown.slices] == [(1, 4)]
     after = await live.running("elastic")
