@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
 from tests.support.live import Live, Small, live_cell
+from tests.support.quick import POLICY
 
 SOLO = frozenset({"r01-n02", "r02-n02"})
+# Tests break nodes of one small rack within a second, on purpose: that is no fault of the rack.
+CALM = replace(POLICY, rack_event_nodes=1000)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Live]:
     """3 racks x 6 nodes, two of them with an agent of their own, traced, with hooks."""
-    small = Small(solo=SOLO, traced=True, hooks=True)
+    small = Small(solo=SOLO, traced=True, hooks=True, policy=CALM)
     async with live_cell(tmp_path_factory.mktemp("cell"), small) as live:
         yield live
 
