@@ -65,7 +65,7 @@ class NodeAgent:
         self._root = root
         self._timing = timing
         self._tell = tell
-        self._site = Site(hooks, lambda: self.who, job_of, tell)
+        self._site = Site(hooks, lambda: self.who, job_of, tell, timing)
         self._checks = Checks(hooks, lambda: self.who, say)
         self._backend: Backend | None = None
         self._files: Callable[[str], WorkerFiles] | None = None

@@ -1,13 +1,13 @@
 """The site's hooks around the workers of one node; one that fails is a fault of the node."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from rackwright.agent.dressing import slice_of
 from rackwright.agent.hooks import HookCall, HookKind, run_hook
 from rackwright.agent.said import Who, other_fault
+from rackwright.agent.timing import LIVE, Timing
 from rackwright.wire.ids import WorkerId, parse_worker
 from rackwright.wire.signals import Fault, SignalKind
 from rackwright.wire.values import JobValue
@@ -25,11 +25,13 @@ class Site:
         who: Callable[[], Who],
         job_of: Callable[[str], JobValue | None],
         tell: Callable[[Fault], None],
+        timing: Timing = LIVE,
     ) -> None:
         self._directory = directory
         self._who = who
         self._job_of = job_of
         self._tell = tell
+        self._timing = timing
         self._tasks: set[asyncio.Task[bool]] = set()
         self._epilogs: set[asyncio.Task[bool]] = set()
         self._prolog: set[WorkerId] = set()
@@ -85,7 +87,7 @@ class Site:
             passed()
         else:
             said = f"{result.kind} {result.outcome} {result.code}: {result.output}"
-            self._tell(other_fault(self._who(), SignalKind.HOOK_FAILED, time.time(), said))
+            self._tell(other_fault(self._who(), SignalKind.HOOK_FAILED, self._timing.wall(), said))
         return result.passed
 
     def _call(self, worker: WorkerId) -> HookCall:
