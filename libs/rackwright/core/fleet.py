@@ -8,7 +8,7 @@ from rackwright.core.evolve import quick
 from rackwright.core.index import RackIndex
 from rackwright.core.jobs import Job, Slice, Tombstone
 from rackwright.core.racks import History, Node, Rack
-from rackwright.core.shares import Account, Usage
+from rackwright.core.shares import Account, Counts, Usage
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
 from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
@@ -91,7 +91,8 @@ class Fleet:
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
-    is `leaving` by job; `usage` what owners have used. `histories` is what hardware that had
+    is `leaving` by job; `usage` what owners have used, `counts` the GPUs that
+    limits look at. `histories` is what hardware that had
     faults did, by serial. `closed_by` closed the breaker by hand last, at `closed_at`.
     `touched_racks` and `touched_jobs` are what the last commit changed.
     """
@@ -130,6 +131,7 @@ class Fleet:
     closed_by: str = ""
     closed_at: float = 0.0
     usage: Map[Account, Usage] = Map()
+    counts: Counts = Map()
     verified: tuple[tuple[int, str], ...] = ()
     touched_racks: set[int] = field(default_factory=set)
     touched_jobs: set[JobId] = field(default_factory=set)

@@ -6,12 +6,14 @@ safe means.
 
 from collections.abc import Iterator
 
+from immutables import Map
+
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.index import RackIndex, bits
 from rackwright.core.jobs import ASSIGNED, ENDED, Job, JobState
 from rackwright.core.racks import Rack, refresh_health, spare_target
-from rackwright.core.shares import Account
+from rackwright.core.shares import Account, Counts, counted
 from rackwright.wire.ids import WorkerId
 
 
@@ -39,6 +41,7 @@ def broken(fleet: Fleet) -> list[str]:
         *_workers(fleet),
         *_counters(fleet),
         *_usage(fleet),
+        *_limits(fleet),
         *_plans(fleet),
         *_kept(fleet),
     ]
@@ -173,6 +176,17 @@ def _usage(fleet: Fleet) -> Iterator[str]:
         have, counted = found.get(account, (0, 0)), kept.get(account, (0, 0))
         if have != counted:
             yield f"usage of {account[1]} in {account[0]}: {counted} is {have} by a scan"
+
+
+def _limits(fleet: Fleet) -> Iterator[str]:
+    """Limits see what jobs have."""
+    found: Counts = Map()
+    for job in fleet.jobs.values():
+        found = counted(found, job, *gpus_in_use(fleet, job.slices))
+    for of in sorted({*found, *fleet.counts}):
+        have, kept = found.get(of, 0), fleet.counts.get(of, 0)
+        if have != kept:
+            yield f"GPUs of {' '.join(of).strip()}: {kept} are {have} by a scan"
 
 
 def _first_difference(rack: Rack, fresh: Rack) -> str:

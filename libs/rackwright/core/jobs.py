@@ -271,6 +271,11 @@ def may_not_move(spec: JobSpec) -> bool:
     )
 
 
+def counts_as_pinned(spec: JobSpec) -> bool:
+    """Does it take of what pinned work may have? A service is there to stay, and does not."""
+    return may_not_move(spec) and spec.job_class is not JobClass.SERVICE
+
+
 def need_of(spec: JobSpec, slices: int) -> Fitness:
     """The fitness a node must have: solo for one GPU, rack inside one slice, full across slices."""
     if slices > 1:

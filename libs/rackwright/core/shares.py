@@ -5,9 +5,14 @@ machine. How fast use is forgotten, and what lent spares count, is policy and no
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+from immutables import Map
 
 from rackwright.core.evolve import quick
+from rackwright.core.jobs import Job, counts_as_pinned
 from rackwright.wire.ids import Owner, QueueName
+from rackwright.wire.jobs import JobClass
 
 DAY_S = 86_400.0
 KEPT_DAYS = 64
@@ -69,3 +74,38 @@ class Usage:
     def empty(self) -> bool:
         """Is there nothing to remember?"""
         return not (self.gpus or self.lent or self.days)
+
+
+class Limited(StrEnum):
+    """What limits count, in GPUs: a queue, its lent and its pinned ones apart, all pinned work, and
+    the interactive work of an owner."""
+
+    QUEUE = "queue"
+    QUEUE_LENT = "queue-lent"
+    QUEUE_PINNED = "queue-pinned"
+    PINNED = "pinned"
+    INTERACTIVE = "interactive"
+
+
+Counts = Map[tuple[Limited, str], int]
+"""GPUs in use by what limits count and by whose they are; nothing is kept that is 0."""
+
+
+def counted(counts: Counts, job: Job, gpus: int, lent: int) -> Counts:
+    """The counts when a job has so many GPUs more, and so many more on lent spares."""
+    queue = job.spec.queue
+    counts = _more(counts, (Limited.QUEUE, queue), gpus)
+    counts = _more(counts, (Limited.QUEUE_LENT, queue), lent)
+    if counts_as_pinned(job.spec):
+        counts = _more(counts, (Limited.QUEUE_PINNED, queue), gpus + lent)
+        counts = _more(counts, (Limited.PINNED, ""), gpus + lent)
+    if job.spec.job_class is JobClass.INTERACTIVE:
+        counts = _more(counts, (Limited.INTERACTIVE, job.owner), gpus + lent)
+    return counts
+
+
+def _more(counts: Counts, of: tuple[Limited, str], gpus: int) -> Counts:
+    if not gpus:
+        return counts
+    made = counts.get(of, 0) + gpus
+    return counts.set(of, made) if made else counts.delete(of)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from immutables import Map
 
 from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan
+from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.jobs import Job, Tombstone, protected
 from rackwright.core.racks import History, Leaving, Node, Rack, Tenancy, refresh_health
-from rackwright.core.shares import Account, Usage
+from rackwright.core.shares import Account, Usage, counted
 from rackwright.wire.codec import canonical, read_json
 from rackwright.wire.ids import JobId, LedgerId, MessageId, WorkerId, parse_worker
 from rackwright.wire.nodes import RackFitness, RackSpec
@@ -176,6 +177,8 @@ def load(data: bytes) -> Fleet:
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)
+    for job in made.jobs:
+        fleet.counts = counted(fleet.counts, job, *gpus_in_use(fleet, job.slices))
     return fleet
 
 

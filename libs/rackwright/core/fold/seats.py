@@ -12,7 +12,7 @@ from rackwright.core.fleet import Fleet, Place
 from rackwright.core.index import places
 from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
 from rackwright.core.racks import Leaving, Rack, Tenancy, seated, vacated
-from rackwright.core.shares import Usage
+from rackwright.core.shares import Usage, counted
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
 from rackwright.wire.nodes import Fitness
@@ -67,6 +67,7 @@ def _use(fleet: Fleet, job: Job, had: tuple[Slice, ...], has: tuple[Slice, ...])
     gpus, lent = gpus_in_use(fleet, has) if has else (0, 0)
     before, lent_before = gpus_in_use(fleet, had) if had else (0, 0)
     if gpus != before or lent != lent_before:
+        fleet.counts = counted(fleet.counts, job, gpus - before, lent - lent_before)
         account = (job.spec.queue, job.owner)
         known = fleet.usage.get(account, Usage())
         made = known.with_(gpus - before, lent - lent_before, fleet.time)
