@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ EXT4_IOC_SHUTDOWN = 0x8004587D
 WITHOUT_FLUSHING = 2
 BLKIO = Path("/sys/fs/cgroup/blkio")
 MIB = 1024 * 1024
+LOOK_S = 0.001
+GONE_S = 60.0
 
 
 def need_root(what: str) -> None:
@@ -50,12 +54,24 @@ class Disk:
     def mount(self) -> None:
         """Put it there, after whatever recovery its journal needs."""
         if not self.device:
+            # A device keeps the mark of being read-only from whoever had it last.
+            _run("blockdev", "--setrw", _run("losetup", "--find"))
             self.device = _run("losetup", "--find", "--show", self.image)
         _run("mount", "-o", "errors=remount-ro", self.device, self.at)
 
     def unmount(self) -> None:
-        """Take it away; nobody may have a file open on it."""
+        """Take it away; nobody may have a file open on it.
+
+        A container that starts at the same time sees every mount of the machine for a moment: only
+        when it has let go too is the file system over, and a mount makes a new one.
+        """
         _run("umount", self.at)
+        known = Path("/sys/fs/ext4", Path(self.device).name)
+        began = time.monotonic()
+        while known.exists():
+            if time.monotonic() > began + GONE_S:
+                pytest.fail(f"{self.device} is in use {GONE_S:g} s after it was unmounted")
+            time.sleep(LOOK_S)
 
     def detach(self) -> None:
         """Give the device back."""
@@ -114,13 +130,28 @@ class Disk:
         """What ext4 does when its device fails: read-only at once, whoever has files open."""
         _run("mount", "-o", "remount,abort", self.at)
 
-    def cut(self) -> None:
-        """What was not written to the device is lost, and nothing more is: the power is gone."""
+    def cut(self, pid: int) -> None:
+        """The power of a process and of its disk is gone: what the device has not, is lost.
+
+        The process is stopped first. It would go on answering, and a server that finds its fsync
+        refused answers as if it had succeeded; without power it says nothing more.
+        """
+        os.kill(pid, signal.SIGSTOP)
+        while not _stopped(pid):
+            time.sleep(LOOK_S)
         fd = os.open(self.at, os.O_RDONLY)
         try:
             fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("I", WITHOUT_FLUSHING))
         finally:
             os.close(fd)
+
+
+def _stopped(pid: int) -> bool:
+    """Has every thread stopped? One in a system call does when that returns."""
+    return all(
+        stat.read_text().rpartition(")")[2].split()[0] == "T"
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat")
+    )
 
 
 @contextmanager

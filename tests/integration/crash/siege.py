@@ -104,10 +104,14 @@ class Siege:
         self.violations = [*dict.fromkeys([*self.violations, *found])]
 
     async def end(self) -> None:
-        """Heal, cancel everything, repair everything: nothing of it is left, nothing was lost."""
-        await self.live.stack.ready(self.live.watched)
-        await self.live.tidy_up()
-        await self.check()
+        """Heal, cancel everything, repair everything: nothing of it is left, nothing was lost.
+
+        Raises TimeoutError.
+        """
+        async with asyncio.timeout(HEALS_S):
+            await self.live.stack.ready(self.live.watched)
+            await self.live.tidy_up()
+            await self.check()
         self.violations += [f"{name}: its submit was acknowledged" for name in self.load.lost()]
 
     def figures(self) -> dict[str, object]:

@@ -114,7 +114,7 @@ async def test_the_power_goes(ailing: Ailing) -> None:
     at_work = asyncio.create_task(ailing.siege.load.go_on())
     await ailing.siege.check()
     folded = ailing.siege.ledger.fleet.seq
-    await asyncio.to_thread(ailing.disk.cut)
+    await asyncio.to_thread(ailing.disk.cut, ailing.siege.live.stack.server.pid)
     async with ailing.server_away():
         await asyncio.to_thread(ailing.disk.unmount)
         await asyncio.to_thread(ailing.disk.mount)

@@ -32,7 +32,7 @@ async def up(server: EmbeddedServer) -> AsyncIterator[JetStreamBus]:
         await bus.close()
 
 
-async def write(bus: JetStreamBus, acked: list[bytes], disk: Disk) -> None:
+async def write(bus: JetStreamBus, acked: list[bytes], disk: Disk, pid: int) -> None:
     """Append without a pause; the power goes in the middle of it."""
     end = len(acked) + EACH
     while len(acked) < end:
@@ -41,7 +41,7 @@ async def write(bus: JetStreamBus, acked: list[bytes], disk: Disk) -> None:
         assert outcome == Appended(seq=len(acked) + 1)
         acked.append(data)
     going = asyncio.create_task(bus.ledger.append(PLACED, b"in flight", expected=None))
-    await asyncio.to_thread(disk.cut)
+    await asyncio.to_thread(disk.cut, pid)
     await asyncio.wait({going})
 
 
@@ -65,7 +65,7 @@ async def through_cuts(tmp_path: Path, sync_interval: str, rounds: int) -> tuple
             async with up(server) as bus:
                 # Made, and known to the disk: a stream just made may be lost whole without syncs.
                 await asyncio.to_thread(_sync, disk)
-                await write(bus, acked, disk)
+                await write(bus, acked, disk, server.pid)
             await server.kill()
             await asyncio.to_thread(disk.unmount)
             await asyncio.to_thread(disk.mount)
