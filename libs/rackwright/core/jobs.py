@@ -277,10 +277,10 @@ def counts_as_pinned(spec: JobSpec) -> bool:
 
 
 def need_of(spec: JobSpec, slices: int) -> Fitness:
-    """The fitness a node must have: solo for one GPU, rack inside one slice, full across slices."""
+    """The fitness a node must have: solo for one GPU or none, rack inside one slice, full across."""
     if slices > 1:
         return Fitness.FULL
-    return Fitness.SOLO if spec.gpus == 1 else Fitness.RACK
+    return Fitness.SOLO if spec.gpus in (0, 1) else Fitness.RACK
 
 
 def protected(spec: JobSpec, size: int) -> bool:

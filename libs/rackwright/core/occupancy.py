@@ -194,7 +194,9 @@ def _gone(rack: Rack, node: Node) -> GpuState | None:
 
 
 def working(job: Job, tenancy: Tenancy) -> GpuState:
-    """What the GPUs of a tenant do."""
+    """What the GPUs of a tenant do. Work without GPUs keeps some idle: nobody else can have them."""
+    if job.spec.gpus == 0:
+        return GpuState.FRAGMENT
     if job.wounds:
         return GpuState.STALLED
     if job.state is JobState.PLACED or job.started < job.membership:

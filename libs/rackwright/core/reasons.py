@@ -69,6 +69,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "can never fit: a slice of {slice_nodes} nodes, the largest rack has {rack}; ask for {ask}",
         "can never fit: {asked_nodes} nodes are asked for, the cell has {cell_nodes}; ask for"
         " {ask}",
+        "can never fit: {cpus} cores and {memory_gb} GB are asked for on each node,"
+        " {nodes_too_small} nodes have less, {fits} of {slices} slices fit the others",
+        "can never fit: {memory_gb} GB are asked for on each node, {nodes_too_small} nodes have too"
+        " little memory, {fits} of {slices} slices fit the others",
+        "can never fit: {cpus} cores are asked for on each node, {nodes_too_small} nodes have too"
+        " few, {fits} of {slices} slices fit the others",
         "can never fit: the cell has {cell_nodes} nodes",
         "can never fit this cell",
     ),
@@ -85,6 +91,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "would fit if every node were healthy",
     ),
     "capacity": (
+        "work without GPUs is lent work, and lend_spares is {lend_spares}",
+        "work without GPUs needs the cores and memory of {share} GPUs of one node, lent, and in"
+        " {broken_racks} racks that take no full slice none is free",
         "{gpus} GPUs are asked for, {free_gpus} are free on nodes in use, and {room} nodes beyond"
         " the spares",
         "{nodes} nodes are asked for, {free} are free and {keep} of them are kept as spares",

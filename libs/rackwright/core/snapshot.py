@@ -207,6 +207,8 @@ def _add_rack(fleet: Fleet, number: int, made: RackRecord) -> None:
             fleet.kept = fleet.kept.set(name, (*fleet.kept.get(name, ()), number))
     for place, node in enumerate(made.nodes):
         fleet.places = fleet.places.set(node.name, Place(rack=number, node=place))
+        if node.hardware is not None:
+            fleet.topology = fleet.topology.with_node(number, place, None, node.hardware)
     _add_leaving(fleet, number, made.leaving)
 
 

@@ -1,4 +1,6 @@
-"""The tree of levels over the racks, and how far apart two racks are; the same in every state."""
+"""The tree of levels over the racks, how far apart two racks are, and what their nodes are built of:
+the same whatever runs on them.
+"""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -7,9 +9,21 @@ from typing import NamedTuple
 from immutables import Map
 
 from rackwright.core.evolve import evolve
-from rackwright.wire.nodes import RackSpec
+from rackwright.wire.nodes import Hardware, RackSpec
 
 Path = tuple[str, ...]
+
+
+class Capacity(NamedTuple):
+    """What a node has beside its GPUs: cores, and memory in GB. 0: its agent did not say."""
+
+    cores: int
+    memory_gb: float
+
+
+def capacity_of(hardware: Hardware) -> Capacity:
+    """The cores and the memory that an agent found."""
+    return Capacity(hardware.cores, hardware.memory_gb)
 
 
 class Domain(NamedTuple):
@@ -48,13 +62,15 @@ class Topology:
 
     A path is a tuple of names, so that `("b1",)` and `("b10",)` never meet by prefix. `levels[d]`
     are the domains at depth d (0 is the whole cell) in the order of their names. `models` are the
-    racks by number of nodes and GPUs per node.
+    racks by number of nodes and GPUs per node. `capacities` are the nodes that have joined by what
+    they have beside GPUs: by rack, as a mask.
     """
 
     domains: Map[Path, int] = Map()
     paths: Map[int, Path] = Map()
     levels: tuple[Level, ...] = ()
     models: Map[tuple[int, int], int] = Map()
+    capacities: Map[Capacity, Map[int, int]] = Map()
     all_racks: int = 0
     depth: int = 0
 
@@ -77,6 +93,23 @@ class Topology:
             all_racks=self.all_racks | bit,
             depth=max(self.depth, len(spec.path)),
         )
+
+    def with_node(
+        self, number: int, place: int, before: Hardware | None, after: Hardware
+    ) -> "Topology":
+        """The same once the node at a place of a rack has other hardware than before."""
+        old = None if before is None else capacity_of(before)
+        new = capacity_of(after)
+        if old == new:
+            return self
+        found, bit = self.capacities, 1 << place
+        if old is not None:
+            here = found[old][number] & ~bit
+            rest = found[old].set(number, here) if here else found[old].delete(number)
+            found = found.set(old, rest) if rest else found.delete(old)
+        racks = found.get(new, Map())
+        racks = racks.set(number, racks.get(number, 0) | bit)
+        return evolve(self, capacities=found.set(new, racks))
 
     def level(self, depth: int) -> Level:
         """Domains at that depth (0 is the whole cell), in the order of their names."""

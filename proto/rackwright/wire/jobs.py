@@ -12,6 +12,8 @@ from rackwright.wire.nodes import MAX_RACK_NODES
 
 MAX_NODES = 100_000
 MAX_TEXT = 32_768
+MAX_CORES = 65_536
+MAX_MEMORY_GB = 1_048_576
 
 # A NUL byte can be neither an argument nor an environment variable of a process.
 NO_NUL = Matches(r"^[^\x00]*$")
@@ -99,7 +101,9 @@ class Group(Part):
 class JobSpec(Part):
     """One job. Size is `nodes`, or `gpus`, or `groups`: exactly one of them.
 
-    `gpus` up to the GPUs of one node takes part of a node; more must be a whole number of nodes.
+    `gpus` up to the GPUs of one node takes part of a node; more must be a whole number of nodes; 0
+    is work without GPUs, on one node. `cpus` (cores) and `memory_gb` (host memory, 1e9 bytes) are
+    what each of its nodes must give it; left out, it has its GPUs' share.
     Times in seconds. `priority` 0 to 100, 50 is ordinary. `command` or `run` (a shell script), or
     neither: then the workers are pretended and `pretend_s` says how long they run. Signals are
     spelled in full: `SIGUSR1`.
@@ -107,7 +111,9 @@ class JobSpec(Part):
 
     name: JobRef
     nodes: Count | None = None
-    gpus: Annotated[int, Ge(1), Le(MAX_NODES * 16)] | None = None
+    gpus: Annotated[int, Ge(0), Le(MAX_NODES * 16)] | None = None
+    cpus: Annotated[float, Gt(0), Le(MAX_CORES)] | None = None
+    memory_gb: Annotated[float, Gt(0), Le(MAX_MEMORY_GB)] | None = None
     groups: Annotated[tuple[Group, ...], Len(0, 64)] = ()
     slice_nodes: Annotated[int, Ge(1), Le(MAX_RACK_NODES)] | None = None
     slice_multiple: Annotated[int, Ge(1), Le(MAX_RACK_NODES)] = 1

@@ -130,7 +130,7 @@ def _pinned(fleet: Fleet, entry: JobPinned) -> str | None:
     job = live(fleet, entry.job)
     if isinstance(job, str):
         return job
-    if entry.pinned and any(part.lent for part in job.slices):
+    if entry.pinned and (job.spec.gpus == 0 or any(part.lent for part in job.slices)):
         return f"job {job.id} is on lent spares: it leaves when they are needed"
     if entry.pinned == bool(job.pinned_by):
         return f"job {job.id} is {'pinned' if entry.pinned else 'not pinned'} already"

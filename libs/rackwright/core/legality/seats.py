@@ -205,6 +205,9 @@ def whole_job(fleet: Fleet, job: Job, placements: tuple[SlicePlacement, ...]) ->
 
 def _gpus(job: Job, placements: tuple[SlicePlacement, ...], per_node: int) -> str | None:
     wanted = job.spec.gpus
+    if wanted == 0:
+        alone = len(placements) == 1 and placements[0].gpus and placements[0].lent
+        return None if alone else "work without GPUs is lent the share of some GPUs of one node"
     if wanted is not None and wanted <= per_node:
         got = placements[0].gpus.bit_count() or per_node
         if len(placements) != 1 or got != wanted:

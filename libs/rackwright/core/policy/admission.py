@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import may_not_move
-from rackwright.core.policy.cut import Cut, cut, least_replicas, wrong
+from rackwright.core.policy.cut import Cut, cut, least_replicas
 from rackwright.core.policy.limits import longest
 from rackwright.core.policy.nominal import shortage
 from rackwright.core.policy.quota import gpus_of, pinned_limit
+from rackwright.core.policy.refusing import wrong
+from rackwright.core.policy.resources import refused
 from rackwright.wire.ids import QueueName
 from rackwright.wire.jobs import CheckpointPlace, JobClass, JobSpec
 from rackwright.wire.policy import Policy
@@ -39,6 +41,7 @@ def admit(fleet: Fleet, spec: JobSpec) -> Admitted | Reason:
     problem = (
         _min_slices(spec, made)
         or _model(fleet, spec)
+        or refused(spec, fleet.topology, made.pieces[0].gpus)
         or _never(fleet, spec, made)
         or _too_much(fleet, spec)
     )
@@ -128,6 +131,27 @@ def _queue(spec: JobSpec, policy: Policy) -> Reason | None:
     return None
 
 
+def _without_gpus(spec: JobSpec, policy: Policy) -> Reason | None:
+    """Work without GPUs is lent the cores of GPUs that then stand idle: only where a queue says so,
+    and only what may be killed."""
+    if spec.gpus != 0:
+        return None
+    queues = policy.cpu_only_queues
+    if spec.queue not in queues:
+        why = f"is work without GPUs, which queue {spec.queue} does not take"
+        ask = f"queue {' or '.join(queues)}" if queues else "1 GPU or more (cpu_only_queues is empty)"
+        return wrong("gpus", 0, why, ask)
+    if not policy.lend_spares:
+        return wrong("gpus", 0, "is lent work, and lend_spares is off", "1 GPU or more")
+    if may_not_move(spec) or spec.job_class is not JobClass.BATCH:
+        why = "is lent work, which may be killed at any time"
+        ask = "class batch, preemptible and restartable, with shared checkpoints"
+        return wrong("gpus", 0, why, ask)
+    if spec.parallel.tp * spec.parallel.ep > 1:
+        return wrong("parallel", spec.parallel.tp, "is given for work without GPUs", "1 each")
+    return None
+
+
 def _time(spec: JobSpec, policy: Policy) -> Reason | None:
     most = longest(policy, spec)
     if most is None or spec.time_limit_s is None or spec.time_limit_s <= most:
@@ -150,6 +174,7 @@ _CHECKS: tuple[Callable[[JobSpec, Policy], Reason | None], ...] = (
     _retries,
     _moving,
     _queue,
+    _without_gpus,
     _time,
 )
 
@@ -176,6 +201,8 @@ def _too_much(fleet: Fleet, spec: JobSpec) -> Reason | None:
         return None
     asked = gpus_of(fleet, least)
     limits: list[tuple[str, int | None]] = [("queue_gpus", policy.queue_gpus.get(spec.queue))]
+    if spec.gpus == 0:
+        limits = [("queue_lent_gpus", policy.queue_lent_gpus.get(spec.queue))]
     if spec.job_class is JobClass.INTERACTIVE:
         limits.append(("interactive_job_gpus", policy.interactive_job_gpus))
     if may_not_move(spec) and spec.job_class is not JobClass.SERVICE:

@@ -7,6 +7,7 @@ from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
 from rackwright.core.policy.limits import limit
 from rackwright.core.policy.quota import gpus_of, may_lend
+from rackwright.core.policy.resources import too_small
 from rackwright.core.racks import Node
 from rackwright.core.topology import Topology
 from rackwright.wire.jobs import JobClass, JobSpec
@@ -71,7 +72,11 @@ def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:
     racks = topology.all_racks & ~keep_off if keep_off else topology.all_racks
     if made.node_gpus and len(topology.models) > 1:
         racks &= sum(mask for (_, gpus), mask in topology.models.items() if gpus == made.node_gpus)
-    barred: dict[int, int] = {}
+    gpus = made.pieces[0].gpus if made.pieces else 0
+    barred = too_small(spec, topology, gpus)
+    for number, nodes in barred.items():
+        if nodes.bit_count() == len(fleet.racks[number].nodes):
+            racks &= ~(1 << number)
     for name in spec.exclude_nodes:
         place = fleet.places.get(name)
         if place is not None:

@@ -11,7 +11,8 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job
 from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
-from rackwright.core.policy.cut import Cut, Numbers, cut, least_replicas
+from rackwright.core.policy.cut import Cut, cut, least_replicas
+from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.nominal import shortage
 from rackwright.core.policy.outlook import (
     InTheWay,
@@ -26,6 +27,9 @@ from rackwright.core.policy.outlook import (
 from rackwright.core.policy.pinning import UNTOLD, Checkpoints
 from rackwright.core.policy.placement import place_on
 from rackwright.core.policy.quota import gpus_of, over_quota
+from rackwright.core.policy.refusing import Numbers
+from rackwright.core.policy.resources import asked
+from rackwright.core.policy.small import broken_racks
 from rackwright.wire.reasons import Cause, Reason
 
 NAMED = 3  # nodes or jobs that a reason names
@@ -52,6 +56,8 @@ def why_blocked(fleet: Fleet, job: Job, now: float, checkpoints: Checkpoints = U
     if fits < len(made.pieces):
         more = {"fits_when_empty": fits} | _repairs(free, ask, now)
         return Reason(code=Cause.HEALTH, numbers=numbers | more)
+    if job.spec.gpus == 0:
+        return Reason(code=Cause.CAPACITY, numbers=numbers | _shares(free, ask, made))
     room = _room(free, ask, made)
     if room is not None:
         return Reason(code=Cause.CAPACITY, numbers=numbers | room)
@@ -79,15 +85,16 @@ def _asked(fleet: Fleet, ask: Ask, made: Cut) -> Numbers:
         "slice_nodes": largest,
         "racks_that_fit": fit,
     }
-    if made.pieces[0].gpus:
-        numbers["gpus"] = made.pieces[0].gpus
-    return numbers
+    gpus = made.pieces[0].gpus
+    if gpus and ask.spec.gpus:
+        numbers["gpus"] = gpus
+    return numbers | asked(ask.spec, ask.topology, gpus)
 
 
 def _no_such_nodes(free: Fleet, ask: Ask, made: Cut) -> Reason | None:
-    """Labels and exclusions may leave too few nodes, however healthy."""
+    """Labels, exclusions, cores and memory may leave too few nodes, however healthy."""
     spec = ask.spec
-    if not spec.labels and not spec.exclude_nodes:
+    if not (spec.labels or ask.barred):
         return None
     fits = fitting_slices(free, ask, made, built(ask))
     if fits == len(made.pieces) or free.installed_nodes != _joined(free):
@@ -134,12 +141,13 @@ def _room(free: Fleet, ask: Ask, made: Cut) -> Numbers | None:
     nodes = keep = room = gpus = 0
     for number in bits(ask.racks):
         rack = free.racks[number]
-        here = ((rack.free & rack.takes) | (rack.lent & rack.takes)).bit_count()
+        takes = rack.takes & ~ask.barred.get(number, 0)
+        here = ((rack.free | rack.lent) & takes).bit_count()
         nodes += here
         keep += rack.shape.target
         room += max(0, here - rack.shape.target)
         for place, taken in rack.partial if made.pieces[0].gpus else ():
-            if rack.takes >> place & 1 and not rack.lent >> place & 1:
+            if takes >> place & 1 and not rack.lent >> place & 1:
                 gpus += rack.nodes[place].gpus - taken.bit_count()
     part = made.pieces[0].gpus
     enough = (
@@ -148,6 +156,13 @@ def _room(free: Fleet, ask: Ask, made: Cut) -> Numbers | None:
         else room >= sum(piece.nodes for piece in made.pieces)
     )
     return None if enough else {"free": nodes, "keep": keep, "room": room, "free_gpus": gpus}
+
+
+def _shares(free: Fleet, ask: Ask, made: Cut) -> Numbers:
+    """Work without GPUs: it waits until a node of a broken rack, or one lent already, has room."""
+    broken = broken_racks(Draft(fleet=free, ask=ask)).bit_count()
+    numbers: Numbers = {"share": made.pieces[0].gpus, "broken_racks": broken}
+    return numbers if free.policy.lend_spares else numbers | {"lend_spares": "off"}
 
 
 def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:

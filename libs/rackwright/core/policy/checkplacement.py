@@ -10,7 +10,7 @@ from itertools import groupby
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, need_of
 from rackwright.core.policy.ask import in_the_way, lendable
-from rackwright.core.policy.cut import Cut, Piece, cut, operators_slice
+from rackwright.core.policy.cut import Cut, Piece, cut, operators_slice, whole_slice
 from rackwright.core.racks import Node, Rack, spare_target
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.jobs import JobSpec, TopologyNeed
@@ -134,7 +134,19 @@ def _node(fleet: Fleet, job: Job, node: Node, part: SlicePlacement, slices: int)
     for key, value in spec.labels.items():
         if _value(node, key) != value:
             yield f"{node.name}: {key} is {_value(node, key)!r}, {value!r} is asked"
+    yield from _beside(node, spec, part)
     yield from _taken(fleet, node, part)
+
+
+def _beside(node: Node, spec: JobSpec, part: SlicePlacement) -> Iterator[str]:
+    """Cores and memory, in proportion to the GPUs of the node."""
+    found = node.hardware
+    of = part.gpus.bit_count() / node.gpus if part.gpus else 1.0
+    cores, memory = (0.0, 0.0) if found is None else (found.cores * of, found.memory_gb * of)
+    if spec.cpus is not None and cores < spec.cpus:
+        yield f"{node.name}: has {cores:g} cores for it, {spec.cpus:g} are asked"
+    if spec.memory_gb is not None and memory < spec.memory_gb:
+        yield f"{node.name}: has {memory:g} GB for it, {spec.memory_gb:g} are asked"
 
 
 def _taken(fleet: Fleet, node: Node, part: SlicePlacement) -> Iterator[str]:
@@ -154,6 +166,8 @@ def _taken(fleet: Fleet, node: Node, part: SlicePlacement) -> Iterator[str]:
 def _spares(fleet: Fleet, job: Job, rack: Rack, part: SlicePlacement) -> Iterator[str]:
     """A slice smaller than the operator's leaves the spares of others, unless it is lent."""
     size = part.nodes.bit_count()
+    if job.spec.gpus == 0:
+        yield from _unspoilt(fleet, rack, part)
     if part.lent:
         if not lendable(fleet.policy, job) or size > fleet.policy.lent_max_nodes:
             yield f"slice {part.index}: may not be lent spares"
@@ -168,6 +182,16 @@ def _spares(fleet: Fleet, job: Job, rack: Rack, part: SlicePlacement) -> Iterato
     left = len(good - taken - mine)
     if mine & good and left < target:
         yield f"{rack.spec.rack}: {left} spares are left of {target}"
+
+
+def _unspoilt(fleet: Fleet, rack: Rack, part: SlicePlacement) -> Iterator[str]:
+    """Work without GPUs is lent, and takes no node of a rack that could take a full slice."""
+    taken = {place for t in rack.tenancies for place in _places(t.mask)}
+    free = {place for place, node in enumerate(rack.nodes) if _spare(fleet, node)} - taken
+    if not part.lent:
+        yield f"slice {part.index}: work without GPUs is lent work"
+    if free & set(_places(part.nodes)) and len(free) >= whole_slice(fleet.policy, fleet.topology):
+        yield f"{rack.spec.rack}: could take a full slice"
 
 
 def _places(mask: int) -> list[int]:

@@ -7,6 +7,8 @@ and dp go across.
 
 from dataclasses import dataclass
 
+from rackwright.core.policy.refusing import Numbers, wrong
+from rackwright.core.policy.resources import held_gpus
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.job import MAX_SLICES
 from rackwright.wire.ids import QueueName
@@ -14,12 +16,10 @@ from rackwright.wire.jobs import Group, JobSpec, TopologyNeed, Uneven
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 
-Numbers = dict[str, int | float | str]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One slice to be: `nodes` whole nodes of one rack, or `gpus` GPUs of one node."""
+    """One slice to be: `nodes` whole nodes of one rack, or `gpus` GPUs of one node (of work without
+    GPUs: whose share of cores and memory it holds)."""
 
     index: int
     group: int
@@ -56,13 +56,6 @@ class _Rule:
     spares: int
 
 
-def wrong(field: str, value: int | float | str, why: str, ask: str) -> Reason:
-    """A field of a spec that cannot stand: what it is, what is wrong and what would be right."""
-    return Reason(
-        code=f"spec.{field}", numbers={"field": field, "is": value, "why": why, "ask": ask}
-    )
-
-
 def operators_slice(policy: Policy, topology: Topology, queue: QueueName) -> int:
     """Slice size in nodes that the operator set for this queue, never more than a rack has."""
     size = policy.queue_slice_nodes.get(queue, policy.slice_nodes)
@@ -97,7 +90,8 @@ def cut(
     if per_node == 0:
         return wrong("gpus", spec.gpus, "no node of this cell has GPUs", "nodes instead")
     if spec.gpus < per_node:
-        piece = Piece(index=0, group=0, replica=0, first_rank=0, nodes=1, gpus=spec.gpus)
+        gpus = spec.gpus or held_gpus(spec, topology)
+        piece = Piece(index=0, group=0, replica=0, first_rank=0, nodes=1, gpus=gpus)
         return _checked(spec, per_node, (piece,), per_node, (spec.topology,), ())
     if spec.gpus % per_node:
         down = spec.gpus - spec.gpus % per_node

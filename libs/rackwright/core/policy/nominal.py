@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from rackwright.core.policy.cut import Cut, Numbers
+from rackwright.core.policy.cut import Cut
+from rackwright.core.policy.refusing import Numbers
 from rackwright.core.topology import Topology
 from rackwright.wire.jobs import JobSpec, TopologyNeed
 from rackwright.wire.reasons import Cause, Reason

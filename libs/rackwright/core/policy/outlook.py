@@ -7,7 +7,7 @@ from math import inf
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
-from rackwright.core.jobs import Job
+from rackwright.core.jobs import Job, need_of
 from rackwright.core.policy.ask import Ask, Same
 from rackwright.core.policy.cut import Cut
 from rackwright.core.policy.draft import Draft
@@ -93,15 +93,16 @@ def built(ask: Ask) -> NodesOf:
 
 def healthy(fleet: Fleet, ask: Ask) -> NodesOf:
     """Nodes that are fit, whoever has them."""
-    single = not ask.across and ask.spec.gpus is not None and ask.spec.gpus == 1
+    solo = need_of(ask.spec, 1) is Fitness.SOLO
+    one = ask.spec.gpus is not None or ask.spec.nodes == 1
 
     def nodes(rack: Rack) -> int:
         if ask.across:
             return rack.takes_full
-        odd = rack.takes_one & ~rack.takes if ask.spec.gpus or ask.spec.nodes == 1 else 0
+        odd = rack.takes_one & ~rack.takes if one else 0
         fit = rack.takes
         for place in bits(odd):
-            fit |= (single or rack.nodes[place].fitness is not Fitness.SOLO) << place
+            fit |= (solo or rack.nodes[place].fitness is not Fitness.SOLO) << place
         return fit
 
     return nodes

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, counts_as_pinned
-from rackwright.core.policy.cut import Cut, Numbers
+from rackwright.core.policy.cut import Cut
+from rackwright.core.policy.refusing import Numbers
 from rackwright.core.shares import Limited
 from rackwright.wire.jobs import JobClass
 
@@ -41,6 +42,11 @@ def over_quota(fleet: Fleet, job: Job, made: Cut) -> Numbers | None:
 def _limits(fleet: Fleet, job: Job) -> Iterator[tuple[str, int, int]]:
     """Limits that bind this job: what it is, how much, and how much of it is in use."""
     policy, queue = fleet.policy, job.spec.queue
+    if job.spec.gpus == 0:
+        lent = policy.queue_lent_gpus.get(queue)
+        if lent is not None:
+            yield "queue_lent_gpus", lent, _used(fleet, Limited.QUEUE_LENT, queue)
+        return
     most = policy.queue_gpus.get(queue)
     if most is not None:
         yield "queue_gpus", most, _used(fleet, Limited.QUEUE, queue)

@@ -3,14 +3,21 @@
 from collections.abc import Iterator
 
 from rackwright.core.index import bits
+from rackwright.core.jobs import need_of
+from rackwright.core.policy.ask import Ask
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.scoring import LENT_FIRST
 from rackwright.core.racks import LENT, ODD, Node, Rack
-from rackwright.wire.nodes import FITNESS_ORDER, Fitness
+from rackwright.wire.nodes import FITNESS_ORDER
 
 
 def place_small(draft: Draft, gpus: int) -> Seat | None:
-    """A seat on `gpus` GPUs of one node, or on one whole node when `gpus` is 0."""
+    """A seat on `gpus` GPUs of one node, or on one whole node when `gpus` is 0.
+
+    Work without GPUs sits on the share of so many, see `resources`.
+    """
+    if draft.ask.spec.gpus == 0:
+        return _without_gpus(draft, gpus)
     used = _on_used_node(draft, gpus) if gpus else None
     return used or _on_free_node(draft, gpus)
 
@@ -19,13 +26,48 @@ def _on_used_node(draft: Draft, gpus: int) -> Seat | None:
     """The partly used node with the fewest GPUs left over."""
     index, ask = draft.fleet.index, draft.ask
     for free in range(gpus, ask.topology.gpus_per_node):
-        for flag in (LENT + free, free) if ask.lendable else (free,):
+        for flag in _flags(ask, free):
             racks = index.with_flag(flag) & ask.racks
             for number in _in_order(draft, racks) if racks else ():
                 seat = _used_node(draft, number, gpus, free, lent=flag != free)
                 if seat is not None:
                     return seat
     return None
+
+
+def _flags(ask: Ask, free: int) -> tuple[int, ...]:
+    """Nodes that are lent, and for work that is not lent in any case those that are not."""
+    if not ask.lendable:
+        return (free,)
+    return (LENT + free,) if ask.spec.gpus == 0 else (LENT + free, free)
+
+
+def _without_gpus(draft: Draft, share: int) -> Seat | None:
+    """A lent seat on the share of so many GPUs: where others are lent some already, else on a spare
+    or another free node of a rack that takes no full slice as it is."""
+    ask = draft.ask
+    if not ask.lendable:
+        return None
+    seat = _on_used_node(draft, share)
+    if seat is None:
+        broken = broken_racks(draft)
+        best = draft.offers(1, broken, one=True)
+        if not best:
+            return None
+        racks = ask.liked(best[min(best)])
+        found = draft.seat((racks & -racks).bit_length() - 1, 1)
+        rack = draft.fleet.racks[found.rack]
+        seat = _seat(rack, found.nodes.bit_length() - 1, 0, share, lent=True)
+    return seat
+
+
+def broken_racks(draft: Draft) -> int:
+    """Racks that could not take a full slice as they are, so that none is spoiled."""
+    found = 0
+    for shape, racks in draft.fleet.index.by_shape.items():
+        if shape.usable < draft.ask.whole:
+            found |= racks
+    return found & draft.ask.racks
 
 
 def _in_order(draft: Draft, racks: int) -> Iterator[int]:
@@ -105,9 +147,8 @@ def _takes_odd(draft: Draft, node: Node, gpus: int) -> bool:
     spec = draft.ask.spec
     if node.probation_until > draft.fleet.time and not spec.restartable:
         return False
-    need = Fitness.SOLO if spec.gpus == 1 else Fitness.RACK
     return (
-        FITNESS_ORDER[node.fitness] >= FITNESS_ORDER[need]
+        FITNESS_ORDER[node.fitness] >= FITNESS_ORDER[need_of(spec, 1)]
         and node.gpus >= gpus
         and draft.ask.same_of(node) is not None
     )
