@@ -32,6 +32,8 @@ TOLD = {
     "name": "required",
     "job_class": "batch",
     "slice_nodes": "the queue's or cell's",
+    "cpus": "its GPUs' share",
+    "memory_gb": "its GPUs' share",
     "time_limit_s": "by class",
     "checkpoint": "below",
     "parallel": "1 each",
@@ -171,6 +173,8 @@ def test_the_environment_is_told() -> None:
         membership=1,
         incarnation=1,
         gpus=(0,),
+        cpus=36.0,
+        memory_gb=240.0,
         whole_node=False,
         members=(
             Member(

@@ -277,7 +277,7 @@ def counts_as_pinned(spec: JobSpec) -> bool:
 
 
 def need_of(spec: JobSpec, slices: int) -> Fitness:
-    """The fitness a node must have: solo for one GPU or none, rack inside one slice, full across."""
+    """Fitness a node must have: solo for one GPU or none, rack inside a slice, full across."""
     if slices > 1:
         return Fitness.FULL
     return Fitness.SOLO if spec.gpus in (0, 1) else Fitness.RACK

@@ -194,7 +194,7 @@ def _gone(rack: Rack, node: Node) -> GpuState | None:
 
 
 def working(job: Job, tenancy: Tenancy) -> GpuState:
-    """What the GPUs of a tenant do. Work without GPUs keeps some idle: nobody else can have them."""
+    """What the GPUs of a tenant do. Work without GPUs keeps some idle."""
     if job.spec.gpus == 0:
         return GpuState.FRAGMENT
     if job.wounds:

@@ -1,5 +1,5 @@
-"""The tree of levels over the racks, how far apart two racks are, and what their nodes are built of:
-the same whatever runs on them.
+"""The tree of levels over the racks, how far apart two racks are, and what their nodes are built
+of: the same whatever runs on them.
 """
 
 from bisect import bisect_left

@@ -60,7 +60,9 @@ class Policy(Part):
         "GPUs", "most that a queue may have on lent spares at once"
     )
     cpu_only_queues: tuple[QueueRef, ...] = knob(
-        (), "", "queues that take work without GPUs: it holds the cores of GPUs that then stand idle"
+        (),
+        "",
+        "queues that take work without GPUs: it holds the cores of GPUs that then stand idle",
     )
     pinned_share: Share = knob(
         0.05, "of GPUs", "for pinned work of all queues: 20 % of small jobs pin 25 racks of 140"

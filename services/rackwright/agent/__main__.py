@@ -5,11 +5,12 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import structlog
 import uvloop
 
-from rackwright.agent.cgroups import writable_root
+from rackwright.agent.cgroups import turn_on_limits, writable_root
 from rackwright.agent.config import options, read_nodes
 from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.inject import Injector, targets
@@ -43,7 +44,7 @@ async def main(settings: Settings) -> int:
             nodes,
             pretend=settings.more["pretend"],
             hooks=settings.more["hooks"],
-            cgroups=writable_root(),
+            cgroups=_cgroups(pretend=settings.more["pretend"]),
         )
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(process.run(standing.readied.set))
@@ -68,6 +69,15 @@ async def main(settings: Settings) -> int:
         standing.why = "failed"
     log.info("agent.stopped")
     return 1 if standing.why == "failed" else 0
+
+
+def _cgroups(*, pretend: bool) -> Path | None:
+    """Where workers get cgroups; says so if nothing holds them to their share of a node."""
+    root = None if pretend else writable_root()
+    if not pretend and (root is None or not turn_on_limits(root)):
+        why = "no cgroup v2 of its own" if root is None else f"{root} gives no limits below it"
+        log.warning("limits.none", why=why, what="shared nodes: cores and memory are not enforced")
+    return root
 
 
 def _leaves(failed: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -1,6 +1,8 @@
 """The settings of an agent: the node it runs on, or a file with many virtual ones."""
 
 import json
+import os
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from rackwright.wire.ids import InvalidId, NodeId, RackId, check_name
 from rackwright.wire.nodes import Hardware
 
 DMI = Path("/sys/class/dmi/id")
+MEMINFO = Path("/proc/meminfo")
 
 
 def options() -> list[click.Option]:
@@ -116,6 +119,8 @@ def _this_node(more: dict[str, Any], state_dir: Path) -> NodeConfig:
             gpus=gpus,
             gpu_model=_model(reading),
             driver=reading.driver if reading is not None else "",
+            cores=len(os.sched_getaffinity(0)),
+            memory_gb=_memory_gb(MEMINFO.read_text(encoding="ascii")),
             address=more["address"] or socket.gethostname(),
         ),
         root=state_dir / "nodes" / name,
@@ -123,6 +128,12 @@ def _this_node(more: dict[str, Any], state_dir: Path) -> NodeConfig:
         gpu_pci=tuple(gpu.pci for gpu in reading.gpus) if reading is not None else (),
         driver=reading is not None,
     )
+
+
+def _memory_gb(meminfo: str) -> float:
+    """Host memory in whole GB (1e9 bytes), so that alike nodes say alike; 0 if it is not told."""
+    found = re.search(r"^MemTotal:\s+([0-9]+) kB$", meminfo, re.MULTILINE)
+    return float(int(found[1]) * 1024 // 1_000_000_000) if found else 0.0
 
 
 def _model(reading: NodeReading | None) -> str:

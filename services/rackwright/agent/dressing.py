@@ -1,12 +1,14 @@
 """What a worker is started with, made from its line and its job's value."""
 
 import signal
+from dataclasses import replace
 
 from rackwright.agent.environment import Place, build, master_port
 from rackwright.agent.membership import Member, Membership
 from rackwright.agent.records import OnLostLease, WorkerFiles, WorkerSpec
 from rackwright.agent.said import Who
 from rackwright.wire.ids import CellName, parse_worker
+from rackwright.wire.jobs import JobSpec
 from rackwright.wire.nodes import Hardware
 from rackwright.wire.values import AssignmentLine, JobValue, SliceMembers
 
@@ -27,9 +29,11 @@ def worker_spec(
     """
     spec = job.spec
     gpus = gpu_indices(line.gpus, hardware.gpus)
+    cpus, memory_gb = allowed(line.gpus, hardware, spec)
     env = dict(spec.env)
     if files is not None:
-        env = build(_place(cell, who, line, job, gpus), files, spec.env)
+        place = _place(cell, who, line, job, () if spec.gpus == 0 else gpus)
+        env = build(replace(place, cpus=cpus, memory_gb=memory_gb), files, spec.env)
     idle = "" if spec.command else f"exec sleep {spec.pretend_s or IDLE_S}"
     return WorkerSpec(
         worker_id=line.worker,
@@ -40,7 +44,19 @@ def worker_spec(
         gpus=gpus,
         on_lost_lease=OnLostLease(spec.on_lost_lease.value),
         grace_s=spec.grace_s,
+        cpus=cpus if line.gpus else 0.0,
+        memory_gb=memory_gb if line.gpus else 0.0,
     )
+
+
+def allowed(gpus: int, hardware: Hardware, spec: JobSpec) -> tuple[float, float]:
+    """Cores and GB of memory a worker may use: its GPUs' share of the node, or what it asks for of
+    that; of a whole node (`gpus` 0) all."""
+    if not gpus or not hardware.gpus:
+        return float(hardware.cores), hardware.memory_gb
+    of = gpus.bit_count() / hardware.gpus
+    cpus, memory_gb = hardware.cores * of, hardware.memory_gb * of
+    return min(cpus, spec.cpus or cpus), min(memory_gb, spec.memory_gb or memory_gb)
 
 
 def _place(
@@ -60,6 +76,8 @@ def _place(
         membership=job.membership,
         incarnation=parse_worker(line.worker)[2],
         gpus=gpus,
+        cpus=0.0,
+        memory_gb=0.0,
         whole_node=line.gpus == 0,
         members=members(job),
         master_port=master_port(line.job),

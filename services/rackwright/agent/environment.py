@@ -20,7 +20,10 @@ LONGEST_VALUE = 100_000  # bytes; Linux refuses a string over 128 KiB at exec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where and as whom one worker runs. `whole_node`: it has all GPUs of its node."""
+    """Where and as whom one worker runs. `whole_node`: it has all GPUs of its node.
+
+    `cpus` (cores) and `memory_gb` are what it may use of the node; 0 where nobody knows.
+    """
 
     cell: str
     job: str
@@ -34,6 +37,8 @@ class Place:
     membership: int
     incarnation: int
     gpus: tuple[int, ...]
+    cpus: float
+    memory_gb: float
     whole_node: bool
     members: tuple[Member, ...]
     master_port: int
@@ -64,6 +69,8 @@ def _ours(place: Place, files: WorkerFiles) -> dict[str, str]:
         "INCARNATION": place.incarnation,
         "WORKER": place.worker_id,
         "GPUS": ",".join(map(str, place.gpus)),
+        "CPUS": f"{place.cpus:g}",
+        "MEMORY_GB": f"{place.memory_gb:g}",
         "MEMBERSHIP_FILE": files.membership,
         "NOTICE_FILE": files.notice,
         "REPORT_FILE": files.report,

@@ -12,6 +12,8 @@ from rackwright.agent.records import DIRECTORY_VARIABLE, WorkerFiles, WorkerSpec
 
 SUPERVISE = Path(__file__).with_name("supervise.py")
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # nothing of the agent's, which may hold credentials
+PERIOD_US = 100_000  # of cpu.max, the kernel's default
+GB = 1_000_000_000
 SERVER_LIMIT_S = 5.0  # a server that does not answer is replaced
 
 
@@ -37,6 +39,8 @@ def lay_out(files: WorkerFiles, spec: WorkerSpec, *, node: Path, cgroup: Path | 
         "lease": str(node / "lease"),
         "events": str(node / "events"),
         "cgroup": "" if cgroup is None else str(cgroup),
+        "cpu.max": f"{int(spec.cpus * PERIOD_US)} {PERIOD_US}" if spec.cpus else "",
+        "memory.max": str(int(spec.memory_gb * GB)) if spec.memory_gb else "",
     }
     env = {**spec.env, DIRECTORY_VARIABLE: str(files.directory)}
     _write_words(files.directory / "spec", (f"{key}={value}" for key, value in settings.items()))

@@ -35,6 +35,7 @@ class WorkerSpec:
     """What to run. Either `command`, or the shell script `run`; `setup` is a script before it.
 
     `grace_s` counts only when the supervisor itself is asked to end (a host that shuts down).
+    `cpus` (cores) and `memory_gb` limit it where its cgroup can; 0: the whole node is its own.
     """
 
     worker_id: str
@@ -47,6 +48,8 @@ class WorkerSpec:
     on_lost_lease: OnLostLease = OnLostLease.STOP
     log_bytes: int = 64 * MEBIBYTE
     grace_s: float = 5.0
+    cpus: float = 0.0
+    memory_gb: float = 0.0
 
     def __post_init__(self) -> None:
         if not WORKER_ID.fullmatch(self.worker_id):

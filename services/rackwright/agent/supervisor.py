@@ -202,9 +202,17 @@ class Supervisor:
             os._exit(code)
 
     def join_cgroup(self) -> None:
-        """In the child: enter the worker's own cgroup, where the agent found one to be possible."""
+        """In the child: enter the worker's own cgroup, where the agent found one to be possible.
+
+        Its limits are files there only if the controllers are on; the agent has said if not.
+        """
         if self.spec["cgroup"]:
             os.makedirs(self.spec["cgroup"], exist_ok=True)
+            for limit in ("cpu.max", "memory.max"):
+                path = f"{self.spec['cgroup']}/{limit}"
+                if self.spec.get(limit) and os.path.exists(path):
+                    with open(path, "w", encoding="ascii") as file:
+                        file.write(self.spec[limit])
             with open(self.spec["cgroup"] + "/cgroup.procs", "w", encoding="ascii") as file:
                 file.write("0")
 

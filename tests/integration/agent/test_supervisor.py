@@ -9,7 +9,7 @@ import pytest
 
 from rackwright.agent import lease
 from rackwright.agent.records import OnLostLease, WorkerSpec
-from tests.integration.agent.helpers import PYTHON, Node, gone, lives, written
+from tests.integration.agent.helpers import PATIENCE_S, PYTHON, Node, gone, lives, written
 
 MakeNode = Callable[..., Node]
 SAVES_ON_TERM = "trap 'echo saved > saved; exit 0' TERM; echo up > up; while :; do sleep 0.05; done"
@@ -68,6 +68,22 @@ async def test_setup_runs_first_and_its_failure_is_the_end(node: Node) -> None:
     assert (await node.end("j/1/1")).code == 7
     assert node.store.files("j/0/1").log.read_text() == "setup\nmain\n"
     assert node.store.files("j/1/1").log.read_text() == "setup\n"
+
+
+async def test_limits_are_written_where_the_cgroup_has_them(tmp_path: Path) -> None:
+    """Files stand for the kernel's: those that a controller would have made are there before."""
+    root = tmp_path / "cgroups"
+    limited = Node(tmp_path / "limited", cgroups=root)
+    limited.feed(PATIENCE_S)
+    made = limited.store._cgroup("j/0/1")
+    assert made is not None
+    made.mkdir(parents=True)
+    (made / "cpu.max").touch()
+    await limited.run("j/0/1", "true", cpus=2.5, memory_gb=1.5)
+    await limited.end("j/0/1")
+    assert (made / "cpu.max").read_text() == "250000 100000"
+    assert not (made / "memory.max").exists(), "that controller is off"
+    limited.store.close()
 
 
 async def test_held_until_told_to_go(node: Node, tmp_path: Path) -> None:

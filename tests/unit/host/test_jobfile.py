@@ -1,6 +1,7 @@
 """A job file says what SkyPilot users mean by it, and each error says where and what instead."""
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,21 @@ def test_what_skypilot_users_know() -> None:
             run="torchrun train.py\n",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("resources: {cpus: 4, memory: 16+}", {"gpus": 0, "cpus": 4.0, "memory_gb": 16.0}),
+        ("resources: {memory: 1.5}", {"gpus": 0, "memory_gb": 1.5}),
+        ("gpus: 0\ncpus: 2", {"gpus": 0, "cpus": 2.0}),
+        ("resources: {cpus: '8+', accelerators: 'GPU:1'}", {"gpus": 1, "cpus": 8.0}),
+        ("num_nodes: 2\nresources: {memory: 500}", {"nodes": 2, "memory_gb": 500.0}),
+    ],
+)
+def test_cores_and_memory_and_work_without_gpus(text: str, expected: dict[str, Any]) -> None:
+    spec = read_job(f"name: a\n{text}\n", name="job.yaml")[1]
+    assert spec == JobSpec(name=JobId("a"), **expected)
 
 
 EVERYTHING = """\
@@ -225,11 +241,15 @@ HEAD = "name: a\nnodes: 1\n"
         (f"{HEAD}gpus: 4\n", "job.yaml:3: gpus: the size is told by `nodes` too"),
         (f"{HEAD}resources: {{accelerators: GB200}}\n", "tells the size, as `nodes` does"),
         (f"{HEAD}workdir: .\n", "job.yaml:3: workdir: is SkyPilot's and not read here"),
+        (f"{HEAD}resources: {{cpus: many}}\n", "resources.cpus: must be a number of cores such as"),
+        (f"{HEAD}resources: {{cpus: 0}}\n", "resources.cpus: must be a number of cores such as 8"),
         (
-            f"{HEAD}resources: {{cpus: 4+}}\n",
-            "resources.cpus: is SkyPilot's and not read here: cores",
+            f"{HEAD}resources: {{memory: 32GB}}\n",
+            "resources.memory: must be a number of GB such as",
         ),
-        (f"{HEAD}resources: {{memory: 32+}}\n", "resources.memory: is SkyPilot's"),
+        (f"{HEAD}resources: {{cpus: 4}}\ncpus: 4\n", "means the same as `cpus`; write one"),
+        (f"{HEAD}gpus: 0\n", "job.yaml:3: gpus: the size is told by `nodes` too"),
+        ("name: a\ngpus: -1\n", "job.yaml:2: gpus: must be greater than or equal to 0"),
         (f"{HEAD}resources: {{gpu: 4}}\n", "resources.gpu: is not known here"),
         (f"{HEAD}run: a\ncommand: [b]\n", "a job has `command` or `run`, not both"),
         (f"{HEAD}command: python x\n", "command: must be a list of texts"),

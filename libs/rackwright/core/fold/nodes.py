@@ -117,9 +117,7 @@ def node_joined(fleet: Fleet, entry: NodeJoined) -> None:
         suspected=0,
     )
     fleet.installed_gpus += entry.hardware.gpus - node.gpus
-    fleet.topology = fleet.topology.with_node(
-        place.rack, place.node, node.hardware, entry.hardware
-    )
+    fleet.topology = fleet.topology.with_node(place.rack, place.node, node.hardware, entry.hardware)
 
 
 def node_unfit(fleet: Fleet, entry: NodeUnfit) -> None:

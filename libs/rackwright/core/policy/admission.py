@@ -139,7 +139,9 @@ def _without_gpus(spec: JobSpec, policy: Policy) -> Reason | None:
     queues = policy.cpu_only_queues
     if spec.queue not in queues:
         why = f"is work without GPUs, which queue {spec.queue} does not take"
-        ask = f"queue {' or '.join(queues)}" if queues else "1 GPU or more (cpu_only_queues is empty)"
+        ask = (
+            f"queue {' or '.join(queues)}" if queues else "1 GPU or more (cpu_only_queues is empty)"
+        )
         return wrong("gpus", 0, why, ask)
     if not policy.lend_spares:
         return wrong("gpus", 0, "is lent work, and lend_spares is off", "1 GPU or more")

@@ -16,6 +16,7 @@ from rackwright.wire.jobs import Group, JobSpec, TopologyNeed, Uneven
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """One slice to be: `nodes` whole nodes of one rack, or `gpus` GPUs of one node (of work without

@@ -1,8 +1,8 @@
 """Cores and memory: which nodes have enough of them for a job beside the GPUs it asks for.
 
-They follow the GPUs: who has k of a node's g GPUs has k/g of its cores and memory, who has the whole
-node has all. So the account of GPUs is the account of both, and nobody's share is given out twice.
-Work without GPUs holds the share of as few as give it what it asks for.
+They follow the GPUs: who has k of a node's g GPUs has k/g of its cores and memory, who has the
+whole node has all. So the account of GPUs is that of both, and no share is given out twice. Work
+without GPUs holds the share of as few as give it what it asks for.
 """
 
 from rackwright.core.policy.refusing import Numbers, wrong
@@ -41,7 +41,7 @@ def _held(capacity: Capacity, spec: JobSpec, per_node: int) -> int:
 
 
 def too_small(spec: JobSpec, topology: Topology, gpus: int) -> dict[int, int]:
-    """Nodes, by rack, whose share of so many GPUs (0: all there is) is less than the job asks for."""
+    """Nodes, by rack, whose share of so many GPUs (0: all there is) is too little for the job."""
     if spec.cpus is None and spec.memory_gb is None:
         return {}
     found: dict[int, int] = {}

@@ -1,8 +1,9 @@
 """A job file: one YAML mapping, read into a job id and a JobSpec.
 
-Names that SkyPilot users know mean the same here: `name`, `num_nodes`, `resources.accelerators`
-(kind and count per node), `setup`, `run`, `envs`. Beside them stands every field of JobSpec under
-its own name (`class` for `job_class`), and `id`, which is the name unless it is given:
+Names that SkyPilot users know mean the same here: `name`, `num_nodes`, `resources` with
+`accelerators` (kind and count per node), `cpus` and `memory` (per node), `setup`, `run`, `envs`.
+Beside them stands every field of JobSpec under its own name (`class` for `job_class`), and `id`,
+which is the name unless it is given:
 
     name: train
     num_nodes: 32
@@ -47,11 +48,10 @@ ELSEWHERE = {
     "config": "there is no such configuration",
     "pool": "write `queue`",
 }
-SHARE = "cores and memory follow the GPUs, as their share of the node; leave it out"
+SIZES = ("num_nodes", "nodes", "gpus", "groups")
+RESOURCES = ("accelerators", "cpus", "memory")
 CLOUD = "is a cloud's; a cell has its own nodes: leave it out"
 RESOURCES_ELSEWHERE = {
-    "cpus": SHARE,
-    "memory": SHARE,
     "use_spot": "write `preemptible` beside `resources`",
     "job_recovery": ELSEWHERE["job_recovery"],
     "labels": "write `labels` beside `resources`; they choose nodes",
@@ -166,6 +166,7 @@ def _texts(document: Document, path: Path, value: object) -> dict[str, str]:
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_AMOUNT = re.compile(r"(?P<amount>[0-9]{1,7}(?:\.[0-9]{1,3})?)\+?")
 _ACCELERATOR = re.compile(r"(?P<model>[A-Za-z][A-Za-z0-9_.-]*)(?::(?P<count>.*))?")
 
 
@@ -190,12 +191,13 @@ def _sizes(
 ) -> None:
     """Sets the size of the job in `wanted`, from whichever way it was told."""
     resources = document.mapping(("resources",), told.get("resources", {}), "a mapping")
-    _known(document, ("resources",), resources, ("accelerators",), RESOURCES_ELSEWHERE)
+    _known(document, ("resources",), resources, RESOURCES, RESOURCES_ELSEWHERE)
     if "accelerators" in resources:
         _whole_or_part(document, resources["accelerators"], wanted, gpus_per_node)
-    sizes = [key for key in ("num_nodes", "nodes", "gpus", "groups") if wanted.get(key)]
+    _beside_gpus(document, resources, wanted)
+    sizes = [key for key in SIZES if wanted.get(key) or (key == "gpus" and wanted.get(key) == 0)]
     if not sizes:
-        path: Path = next(((key,) for key in ("num_nodes", "nodes", "gpus") if key in told), ())
+        path: Path = next(((key,) for key in ("num_nodes", "nodes") if key in told), ())
         rule = "say how large: `nodes`, or `gpus`, or `groups`, or `num_nodes` with accelerators"
         raise document.error(path, rule if not path else "must be 1 or more")
     if len(sizes) > 1:
@@ -207,6 +209,30 @@ def _sizes(
         rule = f"{gpus} GPUs are no whole number of nodes with {gpus_per_node} GPUs"
         choice = f"write 1 to {gpus_per_node}, or a multiple such as {next_whole}"
         raise document.error(("gpus",), f"{rule}; {choice}")
+
+
+def _beside_gpus(document: Document, resources: Mapping[str, Any], wanted: dict[str, Any]) -> None:
+    """`cpus` and `memory`. Where nothing else tells a size it is work without GPUs, as there."""
+    for key, own in (("cpus", "cpus"), ("memory", "memory_gb")):
+        if key not in resources:
+            continue
+        if own in wanted:
+            raise document.error(("resources", key), f"means the same as `{own}`; write one")
+        wanted[own] = _at_least(document, ("resources", key), resources[key])
+    told = any(key in wanted for key in SIZES)
+    if not told and ("cpus" in resources or "memory" in resources):
+        wanted["gpus"] = 0
+
+
+def _at_least(document: Document, path: Path, value: object) -> float:
+    """`8`, "8" and "8+" mean at least 8."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return float(value)
+    found = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or not float(found["amount"]):
+        unit = "cores" if path[-1] == "cpus" else "GB"
+        raise document.error(path, f'must be a number of {unit} such as 8 or "8+", not {value!r}')
+    return float(found["amount"])
 
 
 def _whole_or_part(

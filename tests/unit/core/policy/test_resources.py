@@ -69,8 +69,7 @@ def test_a_part_of_a_node_must_have_it_in_its_share() -> None:
 
 def test_single_nodes_of_a_rack_may_be_too_small() -> None:
     made = built([(144, 960.0)])
-    for place in range(5):
-        name = rack_spec("r0").nodes[place]
+    for name in rack_spec("r0").nodes[:5]:
         made.join(name, hardware(name, cores=144, memory_gb=480.0))
     found = put(made, nodes=13, memory_gb=500.0)
     assert found is not None
@@ -187,7 +186,7 @@ def test_work_without_gpus_is_placed_lent_or_not_at_all() -> None:
     made.queue("j", JobSpec(name=JobId("j"), **without_gpus()))
 
     def entry(**more: Any) -> JobPlaced:
-        seat = {"index": 0, "group": 0, "replica": 0, "first_rank": 0, "rack": RackId("r0")}
+        seat: dict[str, Any] = {"index": 0, "first_rank": 0, "rack": RackId("r0")}
         part = SlicePlacement(**(seat | {"nodes": 1 << 16, "gpus": 1, "lent": True} | more))
         why = Reason(code="placed")
         return JobPlaced(job=JobId("j"), membership=1, slices=(part,), reason=why)
@@ -243,5 +242,3 @@ def test_lent_gpus_of_a_queue_bound_work_without_gpus() -> None:
     assert no(admit(made.fleet, wanted))[1] == (
         "gpus 0 asks for 3 GPUs, queue_lent_gpus allows 2; ask for 2 GPUs or fewer"
     )
-
-
