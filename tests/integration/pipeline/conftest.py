@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from rackwright.wire.ids import QueueName
 from tests.support.live import Live, Small, live_cell
 from tests.support.quick import POLICY
 
 SOLO = frozenset({"r01-n02", "r02-n02"})
 # Tests break nodes of one small rack within a second, on purpose: that is no fault of the rack.
-CALM = replace(POLICY, rack_event_nodes=1000)
+CALM = replace(POLICY, rack_event_nodes=1000, cpu_only_queues=(QueueName("cpu"),))
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

@@ -17,12 +17,13 @@ from rackwright.wire.entries.job import (
     JobFinishing,
     JobPlaced,
     JobQueued,
+    JobRejected,
     JobRequeued,
     JobStarted,
     WorkerFailed,
 )
 from rackwright.wire.entries.slice import SliceRestarted
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, QueueName
 from rackwright.wire.jobs import Group
 from rackwright.wire.wishes import Cancel
 from tests.support.live import Live
@@ -229,10 +230,27 @@ async def test_jobs_that_share_a_node_have_gpus_of_their_own(live: Live) -> None
     assert {name: len(gpus) for name, gpus in seen.items()} == sizes
     assert sorted(gpu for gpus in seen.values() for gpu in gpus) == ["0", "1", "2", "3"]
     assert live.env("g2", 0, 1)["NPROC_PER_NODE"] == "2"
+    shares = [live.env(name, 0, 1)["RACKWRIGHT_CPUS"] for name in sizes]
+    assert shares == ["36", "72", "36"]
     live.tell("g2", "exit 0")
     await live.ended("g2")
     await live.start(live.spec("g4", None, gpus=2))
     assert live.env("g4", 0, 1)["CUDA_VISIBLE_DEVICES"].split(",") == seen["g2"]
+
+
+async def test_work_without_gpus_sees_none_and_has_what_it_asked_for(live: Live) -> None:
+    await live.start(live.spec("large", 4))
+    asked = live.spec("tokens", None, gpus=0, cpus=40.0, memory_gb=100.0, queue=QueueName("cpu"))
+    job = await live.start(asked)
+    assert [(part.rack, part.gpus.bit_count(), part.lent) for part in job.slices] == [
+        (live.job("large").slices[0].rack, 2, True)
+    ]
+    env = live.env("tokens", 0, 1)
+    shown = ("CUDA_VISIBLE_DEVICES", "RACKWRIGHT_GPUS", "RACKWRIGHT_CPUS", "RACKWRIGHT_MEMORY_GB")
+    assert [env[name] for name in shown] == ["", "", "40", "100"]
+    refused = await live.submit(live.spec("other", None, gpus=0))
+    assert isinstance(refused.entry, JobRejected)
+    assert refused.entry.reason.numbers["field"] == "gpus"
 
 
 async def test_groups_start_together_and_know_who_they_are(live: Live) -> None:
