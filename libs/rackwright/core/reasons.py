@@ -149,6 +149,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "cancelled": ("{why}", "as was wished"),
     "cancelled-ahead": ("{why}", "as was wished, before any such job was known"),
     "time-limit": ("its time limit of {limit_s} s is over",),
+    "supervisor.lost": ("rank {rank} lost its supervisor", "its supervisor was killed"),
     "start-timeout": ("rank {rank} did not start in time", "it did not start in time"),
     "symptom": ("its peers' loss ended it", "an end that followed from another one"),
     "stopped": ("rank {rank} was stopped", "it was stopped"),

@@ -20,7 +20,7 @@ from rackwright.agent.files import replace_file
 from rackwright.agent.hold import Hold
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
-from rackwright.agent.refusals import Refused
+from rackwright.agent.refusals import HasEnded, Refused
 from rackwright.agent.said import Who, other_fault, worker_status
 from rackwright.agent.site import Site
 from rackwright.agent.stops import Stops
@@ -254,7 +254,13 @@ class NodeAgent:
             return
         files = self._files(line.worker) if self._files is not None else None
         worker = worker_spec(self._cell, self.who, self._hardware, line, job, files)
-        self.workers.prepare(worker)
+        try:
+            self.workers.prepare(worker)
+        except HasEnded:
+            # Of a history that a restored ledger does not have: it is given another number.
+            self._spent[line.worker] = self.workers.spend(line.worker)
+            self._say()
+            raise
         if files is not None:
             membership.write_membership(files.membership, membership_of(job))
             if self._reader is not None:

@@ -2,8 +2,9 @@
 
 import json
 import re
+import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -158,6 +159,21 @@ class WorkerRecord:
         """The record as `parse` reads it, one line."""
         raw = {name: getattr(self, name) for name in self.__slots__}
         return json.dumps(raw, separators=(",", ":")) + "\n"
+
+
+# As a process has them that was killed or told to end; the latter pair as a shell tells them.
+KILLED = frozenset({-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGKILL, 128 + signal.SIGTERM})
+
+
+def unheard(record: WorkerRecord) -> WorkerRecord:
+    """What a new agent makes of an end that the one before it may not have lived to tell.
+
+    Who ends a container or a host kills everything in it, workers and agent in any order. So a
+    killed worker that only its record tells of was lost with its agent: nobody knows its code.
+    """
+    if record.state is not WorkerState.EXITED or record.code not in KILLED:
+        return record
+    return replace(record, code=None, cause=record.cause or "lost with its agent")
 
 
 def directory_name(worker_id: str) -> str:

@@ -25,6 +25,7 @@ from rackwright.agent.records import (
     WorkerSpec,
     WorkerState,
     directory_name,
+    unheard,
 )
 from rackwright.agent.refusals import GpusBusy, HasEnded, NodeTaken, NoLease, UnknownWorker
 
@@ -228,7 +229,7 @@ class WorkerStore:
     def _find(self, worker_id: str) -> None:
         """Adopt one worker of an earlier agent, or see to its end."""
         files = self.files(worker_id)
-        record = self._read(worker_id)
+        record = unheard(self._read(worker_id))
         self._records[worker_id] = record
         if record.ended and record.reaped:
             return

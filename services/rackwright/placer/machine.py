@@ -37,6 +37,7 @@ from rackwright.placer.verdicts import note_blame
 from rackwright.placer.windows import windows
 from rackwright.placer.wishes import answers, folded, hear
 from rackwright.wire.entries.job import JobBlocked, JobGrown, JobPlaced
+from rackwright.wire.entries.node import NodeCleared, NodeJoined
 from rackwright.wire.ids import JobId
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation
@@ -90,6 +91,9 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
         state.queue.helped()
     if not event.void:
         note_blame(state, fleet, event)
+        for entry in event.entries:
+            if isinstance(entry, NodeJoined | NodeCleared):
+                state.reports.trust(fleet, entry.node)
         folded(state, event.entries)
     state.fleet = fleet
 

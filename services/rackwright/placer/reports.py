@@ -11,18 +11,21 @@ from typing import NamedTuple
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.machine import StatusSeen
-from rackwright.wire.ids import JobId, MessageId, NodeId, WorkerId, parse_worker
+from rackwright.wire.ids import JobId, MessageId, NodeId, SessionId, WorkerId, parse_worker
 from rackwright.wire.signals import ENDED, WorkerState, WorkerStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """A worker that did not end well. `at` is the server's time of the first report of it."""
+    """A worker that did not end well, as its node said in `session`. `at` is the server's time of
+    the first report of it.
+    """
 
     worker: WorkerId
     rank: int
     status: WorkerStatus
     at: float
+    session: SessionId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,11 +37,19 @@ class Tally:
     bad: dict[WorkerId, Exit] = field(default_factory=dict)
 
 
+class Last(NamedTuple):
+    """The last value of a node."""
+
+    session: SessionId
+    workers: tuple[WorkerStatus, ...]
+
+
 class Said(NamedTuple):
-    """What is said of a worker, and the server's time since when it is."""
+    """What a node says of a worker in its session, and the server's time since when it is."""
 
     status: WorkerStatus
     at: float
+    session: SessionId
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +60,7 @@ class Reports:
     has to say it on every turn until somebody has.
     """
 
-    nodes: dict[NodeId, tuple[WorkerStatus, ...]] = field(default_factory=dict)
+    nodes: dict[NodeId, Last] = field(default_factory=dict)
     workers: dict[WorkerId, Said] = field(default_factory=dict)
     tallies: dict[JobId, Tally] = field(default_factory=dict)
     dirty: dict[JobId, MessageId | None] = field(default_factory=dict)
@@ -58,10 +69,12 @@ class Reports:
     def see(self, fleet: Fleet, event: StatusSeen) -> None:
         """The last value of one node."""
         status = event.status
-        before = self.nodes.get(status.node, ())
-        if status.workers == before:
+        known = self.nodes.get(status.node)
+        before = () if known is None else known.workers
+        again = known is not None and known.session == status.session
+        if again and status.workers == before:
             return
-        self.nodes[status.node] = status.workers
+        self.nodes[status.node] = Last(status.session, status.workers)
         there = {worker.worker for worker in status.workers}
         for worker in before:
             if worker.worker not in there:
@@ -69,10 +82,21 @@ class Reports:
         for worker in status.workers:
             old = self.workers.get(worker.worker)
             same = old is not None and _what(old.status) == _what(worker)
-            said = Said(worker, event.at if old is None or not same else old.at)
+            at = event.at if old is None or not same else old.at
+            said = Said(worker, at, status.session)
             self.workers[worker.worker] = said
-            if not same:
+            if not (same and again):
                 self._count(fleet, old, said, event.id)
+
+    def trust(self, fleet: Fleet, node: NodeId) -> None:
+        """What this node has said counts from now on: its session is admitted, or no longer in
+        doubt.
+        """
+        last = self.nodes.get(node)
+        for worker in () if last is None else last.workers:
+            name = parse_worker(worker.worker)[0]
+            if name in self.tallies and name in fleet.jobs:
+                self.dirty.setdefault(name, fleet.last_id)
 
     def forget(self, name: JobId) -> None:
         """The job has ended."""
@@ -121,7 +145,13 @@ class Reports:
         tally.up += up
         tally.done += done
         if bad:
-            end = Exit(worker=status.worker, rank=rank, status=status, at=said.at)
+            end = Exit(
+                worker=status.worker,
+                rank=rank,
+                status=status,
+                at=said.at,
+                session=said.session,
+            )
             tally.bad[status.worker] = end
 
     def _untally(self, name: JobId, status: WorkerStatus) -> None:

@@ -1,10 +1,11 @@
 """What becomes of placed jobs, by what nodes say of their workers.
 
-An exit other than 0 waits for a node fault of the same job (`exit_verdict_s`). With one it is a
-symptom and costs the owner nothing. Without one the first exit is charged and those that came with
-it are symptoms; a job that has no tries left, or cannot be restarted, has failed. A job that fails
-before all its ranks were up goes back to the queue and waits longer each time, so that it does not
-keep others from their turn.
+An exit other than 0 waits for a node fault of the same job (`exit_verdict_s`), and for as long as
+the node that tells of it is in doubt: it may be the end of the node, of its agent or of their
+container, and not of the job. With a fault it is a symptom and costs the owner nothing. Without one
+the first exit is charged and those that came with it are symptoms; a job that has no tries left, or
+cannot be restarted, has failed. A job that fails before all its ranks were up goes back to the
+queue and waits longer each time, so that it does not keep others from their turn.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
 from rackwright.core.machine import Event, Folded
+from rackwright.core.policy.triage import START_TIMEOUT
 from rackwright.placer.reports import Exit, Reports, Tally, is_done, is_up
 from rackwright.placer.state import Blame, State
 from rackwright.wire.entries.job import (
@@ -112,12 +114,13 @@ def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> 
             if job.has_rank(end.rank)
             and end.rank not in wounded
             and job.worker(end.rank) == end.worker
+            and _is_trusted(fleet, job, end)
         ),
         key=lambda end: (end.at, end.rank),
     )
-    told = [end for end in ends if end.status.state is not WorkerState.EXITED]
+    told = [end for end in ends if not _is_by_itself(end.status)]
     if told:
-        return _stopped(fleet, job, told)
+        return _stopped(job, told)
     if not ends:
         return NOTHING
     wait = fleet.policy.exit_verdict_s
@@ -133,22 +136,33 @@ def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> 
     return Verdict(entries=tuple(_worker_failed(job, end, "symptom") for end in ends))
 
 
-def _stopped(fleet: Fleet, job: Job, ends: list[Exit]) -> Verdict:
-    """Workers that a lost lease (or their agent) ended: nobody's fault, if the node is in service.
-
-    If it is not, the health-monitor is about to say so.
-    """
-    ours = [end for end in ends if _in_service(fleet, job, end.rank)]
-    if not ours:
-        return NOTHING
+def _stopped(job: Job, ends: list[Exit]) -> Verdict:
+    """A lost lease or their agent ended them, or their supervisor is gone: nobody's fault."""
     if not job.spec.restartable or job.state is JobState.FINISHING:
-        return Verdict(entries=(_failed(job, ours[0], ours[0].status.state.value),))
-    return Verdict(entries=tuple(_worker_failed(job, end, end.status.state.value) for end in ours))
+        return Verdict(entries=(_failed(job, ends[0], _how(ends[0].status)),))
+    return Verdict(entries=tuple(_worker_failed(job, end, _how(end.status)) for end in ends))
 
 
-def _in_service(fleet: Fleet, job: Job, rank: int) -> bool:
-    part = job.slice_of(rank)
-    return fleet.node_at(part.rack, part.nodes[rank - part.first_rank]).schedulable
+def _is_by_itself(status: WorkerStatus) -> bool:
+    """Did it end without being told to, under the eyes of its supervisor?"""
+    return status.state is WorkerState.EXITED and status.code is not None
+
+
+def _how(status: WorkerStatus) -> str:
+    """Why a worker ended that did not end by itself. What never ran was failed by its node."""
+    if status.state is not WorkerState.EXITED:
+        return status.state.value
+    return START_TIMEOUT if status.pid is None else "supervisor.lost"
+
+
+def _is_trusted(fleet: Fleet, job: Job, end: Exit) -> bool:
+    """Was this said in the session that the fleet knows, and is that one not in doubt?
+
+    Another session has to join first: its join says which workers went with the one before.
+    """
+    part = job.slice_of(end.rank)
+    node = fleet.node_at(part.rack, part.nodes[end.rank - part.first_rank])
+    return node.session == end.session and not node.suspected
 
 
 def _explained(job: Job, end: Exit, wait: float) -> bool:

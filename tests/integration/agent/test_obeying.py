@@ -230,6 +230,59 @@ async def test_an_agent_that_died_with_all_its_workers_starts_and_tells_their_en
         await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.STOPPED)
 
 
+async def test_a_worker_killed_when_no_agent_lived_is_told_without_a_code(
+    cell: Cell, tmp_path: Path
+) -> None:
+    """Who ends a container kills all that is in it; its supervisor may be the last to go."""
+    async with agent(cell, tmp_path):
+        first = await cell.until(lambda status: True)
+        await cell.job(JobSpec(name=JobId("j"), nodes=1, run="exec sleep 600"))
+        await cell.assign(first.session, line())
+        running = await cell.until(lambda s: state_of(s) is WorkerState.RUNNING)
+    record = WorkerRecord.parse((tmp_path / "workers" / "j.0.1" / "state").read_bytes())
+    assert running.workers[0].pid == record.pid
+    os.kill(record.pid, signal.SIGKILL)
+    await gone(record.supervisor)
+    async with agent(cell, tmp_path):
+        again = await cell.until(lambda s: s.session != first.session)
+        assert [(one.state, one.code) for one in again.workers] == [(WorkerState.EXITED, None)]
+
+
+async def test_a_worker_killed_while_its_agent_lives_is_told_with_its_signal(
+    cell: Cell, tmp_path: Path
+) -> None:
+    async with agent(cell, tmp_path):
+        joined = await cell.until(lambda status: True)
+        await cell.job(JobSpec(name=JobId("j"), nodes=1, run="exec sleep 600"))
+        await cell.assign(joined.session, line())
+        running = await cell.until(lambda s: state_of(s) is WorkerState.RUNNING)
+        os.kill(running.workers[0].pid or 0, signal.SIGKILL)
+        ended = await cell.until(lambda s: state_of(s) is WorkerState.EXITED)
+        assert [one.code for one in ended.workers] == [-signal.SIGKILL]
+
+
+async def test_a_worker_of_a_history_that_was_forgotten_is_told_as_ended(
+    cell: Cell, tmp_path: Path
+) -> None:
+    """A restored ledger may use a number again that this node has used up."""
+    async with agent(cell, tmp_path):
+        joined = await cell.until(lambda status: True)
+        await cell.job(JobSpec(name=JobId("j"), nodes=1, run="exec sleep 600"))
+        await cell.assign(joined.session, line())
+        await cell.until(lambda s: state_of(s) is WorkerState.RUNNING)
+        await cell.assign(joined.session, stop=(StopLine(worker=line().worker),))
+        await cell.until(lambda s: state_of(s) is WorkerState.STOPPED)
+        await cell.assign(joined.session)
+        await cell.until(lambda s: s.workers == ())
+        await cell.assign(joined.session, line())
+        await cell.until(lambda s: state_of(s) is WorkerState.STOPPED)
+        await cell.assign(joined.session, line(2))
+        again = await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.RUNNING)
+        assert state_of(again) is None
+        await cell.assign(joined.session, stop=(StopLine(worker=line(2).worker),))
+        await cell.until(lambda s: state_of(s, "j/0/2") is WorkerState.STOPPED)
+
+
 async def test_without_echoes_the_worker_is_fenced_and_the_node_joins_anew(
     cell: Cell, tmp_path: Path
 ) -> None:

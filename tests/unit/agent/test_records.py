@@ -11,6 +11,7 @@ from rackwright.agent.records import (
     WorkerState,
     directory_name,
     full_command,
+    unheard,
 )
 
 
@@ -30,6 +31,24 @@ def test_a_record_reads_what_it_writes() -> None:
         at=1.5,
     )
     assert WorkerRecord.parse(record.line()) == record
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "told"),
+    [
+        (WorkerState.EXITED, -9, None),
+        (WorkerState.EXITED, -15, None),
+        (WorkerState.EXITED, 143, None),
+        (WorkerState.EXITED, -11, -11),
+        (WorkerState.EXITED, 1, 1),
+        (WorkerState.EXITED, 0, 0),
+        (WorkerState.STOPPED, -15, -15),
+    ],
+)
+def test_what_a_new_agent_makes_of_an_end(state: WorkerState, code: int, told: int | None) -> None:
+    record = WorkerRecord(worker_id="j/0/1", state=state, code=code)
+    assert unheard(record).code == told
+    assert unheard(record).state is state
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"state": "flying", "gpus": []}'])

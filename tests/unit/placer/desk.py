@@ -20,7 +20,7 @@ from rackwright.core.machine import (
 )
 from rackwright.placer.machine import Placer
 from rackwright.placer.state import State
-from rackwright.wire.ids import JobId, MessageId, NodeId, Owner, RackId
+from rackwright.wire.ids import JobId, MessageId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.signals import NodeStatus, WorkerState, WorkerStatus
@@ -39,6 +39,7 @@ class Desk:
     seq: int = 0
     said: list[Entry] = field(default_factory=list)
     told: dict[NodeId, dict[str, WorkerStatus]] = field(default_factory=dict)
+    sessions: dict[NodeId, SessionId] = field(default_factory=dict)
 
     @property
     def fleet(self) -> Fleet:
@@ -172,7 +173,8 @@ class Desk:
             name = type(name)(f"{job}/{rank}/{incarnation}")
         ready = state is WorkerState.RUNNING if ready is None else ready
         workers = self.told.setdefault(node.name, {})
-        workers[name] = WorkerStatus(worker=name, state=state, ready=ready, code=code)
+        pid = None if state is WorkerState.PREPARED else 4711
+        workers[name] = WorkerStatus(worker=name, state=state, ready=ready, code=code, pid=pid)
         self.status(node.name)
 
     def progress(self, job: str, rank: int, at: float | None = None) -> None:
@@ -190,14 +192,14 @@ class Desk:
         self.status(node.name)
 
     def status(self, node: NodeId) -> None:
-        """A node writes its last value."""
+        """A node writes its last value, in the session that was admitted or in a newer one."""
         place = self.fleet.places[node]
         known = self.fleet.node(node)
         assert known.session is not None
         status = NodeStatus(
             node=node,
             rack=RackId(self.fleet.rack_name(place.rack)),
-            session=known.session,
+            session=self.sessions.get(node, known.session),
             boot=known.boot,
             n=1,
             hardware=hardware(node),
