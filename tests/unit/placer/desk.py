@@ -20,6 +20,7 @@ from rackwright.core.machine import (
 )
 from rackwright.placer.machine import Placer
 from rackwright.placer.state import State
+from rackwright.wire.entries.job import JobFailed, JobRequeued, WorkerFailed
 from rackwright.wire.ids import JobId, MessageId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Entry
@@ -232,3 +233,15 @@ class Desk:
 def desk(cell: Cell) -> Desk:
     """A placer that has just started."""
     return Desk(cell=cell)
+
+
+def failures(entries: list[Entry]) -> list[tuple[int, str]]:
+    """Rank and code of each verdict on a worker."""
+    return [(one.rank, one.reason.code) for one in entries if isinstance(one, WorkerFailed)]
+
+
+def ends(entries: list[Entry]) -> list[tuple[str, str]]:
+    """Type and code of what ends a job or sends it back."""
+    return [
+        (one.TYPE, one.reason.code) for one in entries if isinstance(one, JobFailed | JobRequeued)
+    ]
