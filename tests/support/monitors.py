@@ -249,6 +249,12 @@ class Bench:
         """Names of all notes so far."""
         return [effect.event for effect in self.said if isinstance(effect, Note)]
 
+    def noted(self) -> list[tuple[str, dict[str, object]]]:
+        """All notes so far, with what they say."""
+        return [
+            (effect.event, dict(effect.fields)) for effect in self.said if isinstance(effect, Note)
+        ]
+
     def echoed(self) -> list[tuple[str, int]]:
         """Node and n of all echo lines so far."""
         echoes = [effect.echo for effect in self.said if isinstance(effect, SendEcho)]

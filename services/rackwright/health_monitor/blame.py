@@ -44,7 +44,7 @@ def weigh(state: State, fleet: Fleet, found: Evidence, event: Event) -> list[Eff
         return []
     place = fleet.places.get(name)
     if place is None or fleet.rack_name(place.rack) != found.fault.rack:
-        state.strangers += 1
+        state.stranger(name, found.fault.rack)
         return []
     if not state.owns(found.fault.rack):
         state.others[name, code] = (event.mono, found)

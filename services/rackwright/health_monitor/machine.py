@@ -9,7 +9,6 @@ from rackwright.core.machine import (
     Event,
     Folded,
     Heard,
-    Note,
     Observed,
     SendEcho,
     StatusSeen,
@@ -97,7 +96,7 @@ def _heard(state: State, fleet: Fleet, event: Heard) -> list[Effect]:
         return []
     place = fleet.places.get(event.node)
     if place is None or fleet.racks[place.rack].spec.rack != event.rack:
-        state.strangers += 1
+        state.stranger(event.node, event.rack)
         return []
     node = fleet.racks[place.rack].nodes[place.node]
     if node.session != event.session or not state.owns(event.rack):
@@ -155,10 +154,7 @@ def _housekeeping(state: State, fleet: Fleet, event: Event) -> list[Effect]:
         state.minute_at = event.mono + MINUTE_S
         effects += returns.remind(state, fleet, event.now)
         checks.find_due(state, fleet, event.now)
-        if state.strangers:
-            fields = {"messages": state.strangers}
-            effects.append(Note(level="warning", event="node.unknown", fields=fields))
-            state.strangers = 0
+        effects += returns.find_strangers(state, fleet)
     return effects
 
 

@@ -51,7 +51,8 @@ def hear_status(state: State, fleet: Fleet, event: StatusSeen) -> None:
         state.strange[status.node] = event
         if len(state.strange) > STRANGE_KEPT:
             state.strange.popitem(last=False)
-        state.strangers += state.ready
+        if state.ready:
+            state.stranger(status.node, status.rack)
         return
     before = state.statuses.get(status.node)
     if before is not None:
@@ -76,9 +77,24 @@ def meet(state: State, fleet: Fleet, nodes: tuple[NodeId, ...]) -> None:
             hear_status(state, fleet, event)
 
 
+def is_known(fleet: Fleet, node: NodeId, rack: RackId) -> bool:
+    """Has an entry defined this node, in this rack?"""
+    place = fleet.places.get(node)
+    return place is not None and fleet.rack_name(place.rack) == rack
+
+
+def find_strangers(state: State, fleet: Fleet) -> list[Effect]:
+    """Who was heard since the last look and is not defined now either, as one note."""
+    heard, state.strangers = state.strangers, {}
+    names = sorted(name for name, rack in heard.items() if not is_known(fleet, name, rack))
+    if not names:
+        return []
+    fields: dict[str, object] = {"nodes": len(names), "first": names[:5]}
+    return [Note(level="warning", event="node.unknown", fields=fields)]
+
+
 def _known(fleet: Fleet, event: StatusSeen) -> bool:
-    place = fleet.places.get(event.status.node)
-    return place is not None and fleet.rack_name(place.rack) == event.status.rack
+    return is_known(fleet, event.status.node, event.status.rack)
 
 
 def find_join(state: State, fleet: Fleet, event: StatusSeen) -> None:

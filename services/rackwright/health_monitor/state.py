@@ -19,6 +19,7 @@ from rackwright.wire.ids import JobId, NodeId, RackId, SessionId, WorkerId
 from rackwright.wire.subjects import shard_of
 
 SESSIONS_KEPT = 8
+STRANGERS_KEPT = 1_024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class State:
     wishes, heard_to: wishes without an answer by sequence; the last one heard.
     evacuating, evacuate_at: some node is or was to be left; when (`mono`) to look again.
     served: kinds of entry that have had their turn in this round.
+    strangers: who was heard since the last look and was not defined then.
     """
 
     copy: int
@@ -118,9 +120,14 @@ class State:
     evacuating: bool = True
     evacuate_at: float = 0.0
     served: set[str] = field(default_factory=set)
-    strangers: int = 0
+    strangers: dict[NodeId, RackId] = field(default_factory=dict)
     second_at: float = 0.0
     minute_at: float = 0.0
+
+    def stranger(self, node: NodeId, rack: RackId) -> None:
+        """Somebody was heard whom no entry has defined (yet)."""
+        if len(self.strangers) < STRANGERS_KEPT:
+            self.strangers[node] = rack
 
     def owns(self, rack: RackId) -> bool:
         """Is this rack of this copy's share? Overlap does no harm, so a late share does none."""

@@ -10,6 +10,7 @@ from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
     NodeSuspected,
+    RackDefined,
     RackIsolated,
     RackRestored,
 )
@@ -19,7 +20,7 @@ from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import Echo, EchoLine
-from tests.support.fleets import cell, node_name
+from tests.support.fleets import cell, node_name, rack_spec
 from tests.support.monitors import Bench, bench
 
 LAST_HEARD = 104.0  # of those that stop beating, in the stories below
@@ -116,11 +117,18 @@ def test_a_suspected_session_is_not_echoed_even_if_it_was_heard_before(b: Bench)
     assert b.echoed() == [("r0-n00", 1)]
 
 
-def test_the_heartbeat_of_a_stranger_is_counted_and_nothing_more(b: Bench) -> None:
+def test_strangers_are_named_once_a_minute(b: Bench) -> None:
     b.tell(b.make_heard("r9-n00", "r9"))
     b.tell(b.make_heard("r0-n00", "r1"))
     b.until(161.0, beating=every(b))
-    assert b.notes() == ["node.unknown"]
+    assert b.noted() == [("node.unknown", {"nodes": 2, "first": ["r0-n00", "r9-n00"]})]
+
+
+def test_who_is_heard_before_being_defined_is_no_stranger_afterwards(b: Bench) -> None:
+    b.tell(b.make_heard("r9-n00", "r9"))
+    b.others(RackDefined(rack=rack_spec("r9", 1)))
+    b.until(161.0, beating=every(b))
+    assert b.noted() == []
 
 
 # One silent node
