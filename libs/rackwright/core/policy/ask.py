@@ -91,7 +91,9 @@ def ask_of(fleet: Fleet, job: Job, made: Cut, keep_off: int) -> Ask:
         barred=barred,
         across=len(made.pieces) > 1,
         pinned=job.pinned,
-        lendable=lendable(policy, job) and may_lend(fleet, job, gpus_of(fleet, made)),
+        lendable=_one_slice(job, made)
+        and lendable(policy, job)
+        and may_lend(fleet, job, gpus_of(fleet, made)),
         full=operators_slice(policy, topology, spec.queue),
         whole=whole_slice(policy, topology),
         node_gpus=made.node_gpus,
@@ -104,6 +106,11 @@ def _previous(job: Job) -> dict[int, int]:
     for rack, mask in job.previous:
         found[rack] = found.get(rack, 0) | mask
     return found
+
+
+def _one_slice(job: Job, made: Cut) -> bool:
+    """Who is on lent spares is killed whole: that is for small jobs, not for a part of a large."""
+    return len(made.pieces) == 1 and len(job.slices) <= 1
 
 
 def lendable(policy: Policy, job: Job) -> bool:

@@ -28,7 +28,7 @@ def check_placement(fleet: Fleet, job: Job, slices: Sequence[SlicePlacement]) ->
         broken += _rack(fleet, rack, job.spec)
         for node in _nodes(rack, part):
             broken += _node(fleet, job, node, part, len(slices))
-        broken += _spares(fleet, job, rack, part)
+        broken += _spares(fleet, job, rack, part, alone=len(slices) == 1)
     broken += _same(fleet, job.spec, slices)
     return broken
 
@@ -163,13 +163,15 @@ def _taken(fleet: Fleet, node: Node, part: SlicePlacement) -> Iterator[str]:
                 yield f"{node.name}: is lent to {tenancy.job}"
 
 
-def _spares(fleet: Fleet, job: Job, rack: Rack, part: SlicePlacement) -> Iterator[str]:
+def _spares(
+    fleet: Fleet, job: Job, rack: Rack, part: SlicePlacement, *, alone: bool
+) -> Iterator[str]:
     """A slice smaller than the operator's leaves the spares of others, unless it is lent."""
     size = part.nodes.bit_count()
     if job.spec.gpus == 0:
         yield from _unspoilt(fleet, rack, part)
     if part.lent:
-        if not lendable(fleet.policy, job) or size > fleet.policy.lent_max_nodes:
+        if not alone or not lendable(fleet.policy, job) or size > fleet.policy.lent_max_nodes:
             yield f"slice {part.index}: may not be lent spares"
         return
     if size >= operators_slice(fleet.policy, fleet.topology, job.spec.queue):

@@ -39,14 +39,14 @@ def is_lent(key: Key) -> bool:
 
 
 @cache
-def targets_after(small: int, large: int, target: int, size: int) -> tuple[int, int]:
+def targets_after(idle: int, small: int, large: int, target: int, size: int) -> tuple[int, int]:
     """Fewest and most spares a rack wants once a protected slice of `size` has come to where
     `target` are wanted: the target alone does not say how many nodes are protected there.
 
-    `small` and `large` are the spares beside few and beside many protected nodes.
+    `idle`, `small` and `large` are the spares beside no, few and many protected nodes.
     """
     possible = []
-    if target == 0:
+    if target == idle:
         possible.append(small if size <= _MOST_SMALL else large)
     if target == small:
         possible += [small if there + size <= _MOST_SMALL else large for there in (2, 3, 4)]
@@ -63,7 +63,9 @@ def room_of(ask: Ask, shape: RackShape, size: int) -> tuple[Room, bool]:
     free = full if ask.across else usable
     if size == 1 or not ask.spec.restartable:
         return Room(free, target, target, empty, demerit, pinned, False), True
-    fewest, most = targets_after(ask.policy.spares_small, ask.policy.spares_large, target, size)
+    knobs = ask.policy
+    idle, small, large = knobs.spares_idle, knobs.spares_small, knobs.spares_large
+    fewest, most = targets_after(idle, small, large, target, size)
     sure = fewest == most or free - size >= most
     return Room(free, target, fewest, empty, demerit, pinned, False), sure
 

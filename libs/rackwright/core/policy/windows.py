@@ -37,7 +37,7 @@ def parts_there(fleet: Fleet, away: dict[int, int]) -> Iterator[tuple[Job, Slice
         for tenancy in fleet.racks[number].tenancies:
             job = fleet.jobs[tenancy.job]
             if tenancy.mask & away[number] and job.state in ASSIGNED:
-                yield job, job.slices[tenancy.slice]
+                yield job, job.part(tenancy.slice)
 
 
 def missing_room(fleet: Fleet, racks: Set[RackId], nodes: Set[NodeId]) -> Reason | None:

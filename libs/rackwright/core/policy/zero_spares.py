@@ -6,7 +6,7 @@ its rack is due back in time, it has long to go, and another rack would have a s
 
 from collections.abc import Iterator
 
-from rackwright.core.fleet import Fleet
+from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job, JobState, Slice, protected
 from rackwright.core.policy.limits import ends_at
@@ -50,13 +50,20 @@ def spare_due(fleet: Fleet, rack: Rack) -> float | None:
     times = [
         at
         for place, node in enumerate(rack.nodes)
-        if not rack.takes >> place & 1 and (at := _due(fleet, node)) is not None
+        if not rack.takes >> place & 1 and (at := _due(fleet, rack, node)) is not None
     ]
     return min(times, default=None)
 
 
-def _due(fleet: Fleet, node: Node) -> float | None:
+def _due(fleet: Fleet, rack: Rack, node: Node) -> float | None:
     now, wait = fleet.time, fleet.policy.repair_overdue_s
+    away = [one.end for one in fleet.maintenance if _is_in(one, rack, node) and one.end > now]
+    if node.cordoned_for and away:
+        return max(away)
+    if node.kept_for is not None:
+        return node.kept_until
+    if node.check and node.check_holds:
+        return now + 2 * fleet.policy.check_limit_s  # by then it has answered, or is out for good
     if node.repair_eta is not None and node.repair_eta > now:
         return node.repair_eta
     if node.probation_until > now:
@@ -64,6 +71,10 @@ def _due(fleet: Fleet, node: Node) -> float | None:
     since = node.repair_at if node.repair is not None else _out_since(node)
     due = since + wait
     return due if due > now else float("inf")
+
+
+def _is_in(window: Maintenance, rack: Rack, node: Node) -> bool:
+    return rack.spec.rack in window.racks or node.name in window.nodes
 
 
 def _out_since(node: Node) -> float:
@@ -104,7 +115,7 @@ def _move(fleet: Fleet, job: Job, part: Slice, due: float, now: float) -> SliceM
     if not protected(job.spec, part.size):
         return None
     seat = free_seat(case_of(fleet, job, part, (), now))
-    if seat is None:
+    if seat is None or seat.lent:  # others' spares are none of its own
         return None
     rack = fleet.racks[seat.rack]
     left = (rack.usable & ~seat.nodes).bit_count()

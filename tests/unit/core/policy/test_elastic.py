@@ -9,6 +9,7 @@ from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.regrow import grow, lacks, missing
+from rackwright.core.policy.windows import nodes_of, parts_there
 from rackwright.core.snapshot import dump, load
 from rackwright.wire.entries.cell import PolicySet
 from rackwright.wire.entries.job import JobGrown, JobRequeued, JobShrunk, SlicePlacement
@@ -54,6 +55,14 @@ def grown(made: Cell) -> JobGrown | None:
     if entry is not None:
         assert illegal(made.fleet, entry) is None
     return entry
+
+
+def test_slices_of_a_shrunk_job_are_found_by_their_index() -> None:
+    made = three(min_slices=2)
+    made.add(*decided(made, "a"))
+    assert [part.index for part in made.job("a").slices] == [0, 2]
+    (found,) = parts_there(made.fleet, nodes_of(made.fleet, {RackId("r2")}, set()))
+    assert (found[0].id, found[1].index) == ("a", 2)
 
 
 def test_an_elastic_job_goes_on_without_the_slice() -> None:

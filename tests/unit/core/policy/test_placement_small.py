@@ -37,6 +37,22 @@ def test_s2_lendable_spares_then_nothing_of_them_for_others() -> None:
         assert racks(other) == ["r0"]
 
 
+def test_s2_a_slice_of_a_larger_job_is_never_lent() -> None:
+    """Who is on lent spares is killed whole: 18 nodes would be lost for 2 spares."""
+    made = cell(3, nodes=18)
+    made.sit("x", "r0", range(16))
+    found = put(made, nodes=18, slice_nodes=16, max_per_rack=1)
+    assert found is not None
+    assert [(part.rack, part.lent) for part in found] == [("r1", False), ("r2", False)]
+
+
+def test_s2_spares_may_be_kept_in_every_rack() -> None:
+    for idle in (1, 2, 3):
+        made = cell(2, policy=Policy(spares_idle=idle))
+        assert racks(put(made, nodes=15)) == ["r0"]
+        assert racks(put(made, "k", nodes=2)) == ["r0"]
+
+
 def test_s2_lending_is_a_knob() -> None:
     made = cell(2, policy=Policy(lend_spares=False))
     made.sit("x", "r1", range(16))

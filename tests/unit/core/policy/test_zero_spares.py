@@ -7,9 +7,9 @@ from rackwright.core.invariants import check
 from rackwright.core.legality import illegal
 from rackwright.core.policy.spares import recover
 from rackwright.core.policy.zero_spares import planned_move
-from rackwright.wire.entries.node import RepairRequested
+from rackwright.wire.entries.node import MaintenanceScheduled, NodeCordoned, RepairRequested
 from rackwright.wire.entries.slice import SliceMoved
-from rackwright.wire.ids import JobId, NodeId
+from rackwright.wire.ids import JobId, NodeId, Owner, RackId
 from rackwright.wire.jobs import Checkpoint, JobClass
 from rackwright.wire.nodes import RepairAction
 from rackwright.wire.policy import Policy
@@ -95,6 +95,35 @@ def test_a_repair_with_a_date_is_waited_for_up_to_the_limit() -> None:
     entry = move(made)
     assert entry is not None
     assert entry.rungs[0].reason.numbers["due_h"] == 120.0
+
+
+def test_a_spare_that_is_away_for_a_while_is_due_when_that_is_over() -> None:
+    made = bare()
+    days(made, 1.1)
+    begin, rack = made.fleet.time, RackId("r0")
+    node = NodeId("r0-n00")
+    window: dict[str, Any] = {"begin": begin + 60.0, "by": Owner("op")}
+    made.add(MaintenanceScheduled(nodes=(node,), end=begin + DAY, **window))
+    assert move(made) is not None, "a window alone brings no node back that is out for a repair"
+    made.add(NodeCordoned(node=node, drain=True, by=Owner("op"), because="maintenance"))
+    assert move(made) is None
+    longer = bare()
+    days(longer, 1.1)
+    longer.add(MaintenanceScheduled(racks=(rack,), end=begin + 9 * DAY, **window))
+    longer.add(NodeCordoned(node=node, drain=True, by=Owner("op"), because="maintenance"))
+    assert move(longer) is not None
+
+
+def test_it_does_not_move_onto_the_spares_of_others() -> None:
+    made = cell(2, sound=False)
+    made.sit("a", "r0", range(2), checkpoint=SAVES, time_limit_s=30 * DAY)
+    made.sit("x", "r0", range(2, 18), checkpoint=SAVES, time_limit_s=DAY)
+    made.sit("y", "r1", range(14), checkpoint=SAVES, time_limit_s=DAY)
+    made.unfit("r0-n17")
+    made.add(*recover(made.fleet, made.job("x"), made.fleet.time))
+    days(made, 1.1)
+    entry = move(made)
+    assert entry is None or not entry.lent
 
 
 def test_not_when_the_job_ends_sooner() -> None:
