@@ -12,7 +12,6 @@ import os
 import signal
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ EXT4_IOC_SHUTDOWN = 0x8004587D
 WITHOUT_FLUSHING = 2
 BLKIO = Path("/sys/fs/cgroup/blkio")
 MIB = 1024 * 1024
-LOOK_S = 0.001
-GONE_S = 60.0
 
 
 def need_root(what: str) -> None:
@@ -62,24 +59,22 @@ class Disk:
     def unmount(self) -> None:
         """Take it away; nobody may have a file open on it.
 
-        A container that starts at the same time sees every mount of the machine for a moment: only
-        when it has let go too is the file system over, and a mount makes a new one.
+        A container that starts at the same time sees every mount of the machine for a moment, and
+        keeps the file system as it is; so the next mount has a device of its own.
         """
         _run("umount", self.at)
-        known = Path("/sys/fs/ext4", Path(self.device).name)
-        began = time.monotonic()
-        while known.exists():
-            if time.monotonic() > began + GONE_S:
-                pytest.fail(f"{self.device} is in use {GONE_S:g} s after it was unmounted")
-            time.sleep(LOOK_S)
+        self._give_back()
 
     def detach(self) -> None:
         """Give the device back."""
         if os.path.ismount(self.at):
             self.unmount()
         if self.device:
-            _run("losetup", "--detach", self.device)
-            self.device = ""
+            self._give_back()
+
+    def _give_back(self) -> None:
+        _run("losetup", "--detach", self.device)
+        self.device = ""
 
     @contextmanager
     def full(self) -> Iterator[None]:
@@ -131,27 +126,18 @@ class Disk:
         _run("mount", "-o", "remount,abort", self.at)
 
     def cut(self, pid: int) -> None:
-        """The power of a process and of its disk is gone: what the device has not, is lost.
+        """The power of a child process and of its disk is gone: what the device has not, is lost.
 
         The process is stopped first. It would go on answering, and a server that finds its fsync
         refused answers as if it had succeeded; without power it says nothing more.
         """
         os.kill(pid, signal.SIGSTOP)
-        while not _stopped(pid):
-            time.sleep(LOOK_S)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
         fd = os.open(self.at, os.O_RDONLY)
         try:
             fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("I", WITHOUT_FLUSHING))
         finally:
             os.close(fd)
-
-
-def _stopped(pid: int) -> bool:
-    """Has every thread stopped? One in a system call does when that returns."""
-    return all(
-        stat.read_text().rpartition(")")[2].split()[0] == "T"
-        for stat in Path(f"/proc/{pid}/task").glob("*/stat")
-    )
 
 
 @contextmanager

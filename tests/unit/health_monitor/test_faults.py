@@ -4,7 +4,7 @@ import pytest
 
 from rackwright.core.machine import Offer
 from rackwright.wire.entries.job import JobFinished
-from rackwright.wire.entries.node import NodeUnfit, RackDegraded, RepairRequested
+from rackwright.wire.entries.node import NodeUnfit, RackDefined, RackDegraded, RepairRequested
 from rackwright.wire.nodes import Fitness, RackFitness, RepairAction
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
@@ -301,3 +301,10 @@ def test_what_can_wait_stays_out_of_the_way_between_a_fault_and_its_swap(b: Benc
     b.mono += 0.2
     b.cell.wait(0.2)
     assert [entry.TYPE for entry in b.settle()] == ["node.repair_requested"]
+
+
+def test_who_is_defined_since_is_no_stranger(b: Bench) -> None:
+    b.fault("r9-n00", xid=79)
+    b.others(RackDefined(rack=spec_of("r9", 1)))
+    b.until(161.0, beating=all_nodes(b))
+    assert "node.unknown" not in b.notes()

@@ -10,7 +10,6 @@ from rackwright.wire.entries.node import (
     NodeCleared,
     NodeFailed,
     NodeSuspected,
-    RackDefined,
     RackIsolated,
     RackRestored,
 )
@@ -20,7 +19,7 @@ from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import Echo, EchoLine
-from tests.support.fleets import cell, node_name, rack_spec
+from tests.support.fleets import cell, node_name
 from tests.support.monitors import Bench, bench
 
 LAST_HEARD = 104.0  # of those that stop beating, in the stories below
@@ -122,13 +121,6 @@ def test_strangers_are_named_once_a_minute(b: Bench) -> None:
     b.tell(b.make_heard("r0-n00", "r1"))
     b.until(161.0, beating=every(b))
     assert b.noted() == [("node.unknown", {"nodes": 2, "first": ["r0-n00", "r9-n00"]})]
-
-
-def test_who_is_heard_before_being_defined_is_no_stranger_afterwards(b: Bench) -> None:
-    b.tell(b.make_heard("r9-n00", "r9"))
-    b.others(RackDefined(rack=rack_spec("r9", 1)))
-    b.until(161.0, beating=every(b))
-    assert b.noted() == []
 
 
 # One silent node
