@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm study study-spares schemas users constraints clean
+.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm model study study-spares schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ study-spares: .venv ## compare where spares are kept and lent: make study-spares
 
 swarm: .venv ## play simulated cells with faults: make swarm SEEDS=10000 SEED_START=0
 	.venv/bin/python -m tests.simulation.swarm --seeds $(or $(SEEDS),1000) --start $(or $(SEED_START),0) $(ARGS)
+
+model: .venv ## explore the fencing protocol with the real machines: make model ARGS="--most 1000000"
+	.venv/bin/python -m tests.simulation.fencing $(ARGS)
 
 crash: .venv ## kill and pause every process of a live cell: make crash COUNT=200 SEED=1
 	@.venv/bin/python -m tests.integration.crash --count $(or $(COUNT),200) --seed $(or $(SEED),1)

@@ -369,6 +369,7 @@ class SimNode:
             return
         if self.agent.renew_if_lapsed():
             self._outside.told("session renewed")
+        self.agent.remind()
         who = self.agent.who
         n = self.agent.hold.sending(self._timing.now_ns())
         beat = Heartbeat(node=who.node, rack=who.rack, session=who.session, n=n)

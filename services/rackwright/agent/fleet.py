@@ -247,6 +247,7 @@ class AgentProcess:
         node.renew_if_lapsed()
         if node.silent:
             return
+        node.remind()
         who = node.who
         beat = Heartbeat(
             node=who.node, rack=who.rack, session=who.session, n=node.hold.sending(now_ns())

@@ -30,6 +30,7 @@ from rackwright.wire.nodes import Hardware
 from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
 from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments
 
+REMIND_BEATS = 4  # heartbeats without any echo
 DYING_NS = 5_000_000_000  # a worker that lives on so long after its lease was told to
 
 log = structlog.get_logger()
@@ -162,6 +163,12 @@ class NodeAgent:
         self._checks.forget()
         self._say()
         return True
+
+    def remind(self) -> None:
+        """Say again what was said, now and then, while this session has never had an echo: a
+        monitor may have taken its first status for one of an earlier session."""
+        if self.hold.until_ns == 0 and self.hold.n % REMIND_BEATS == REMIND_BEATS - 1:
+            self._say()
 
     def echoed(self, session: Any, n: int, lease_s: float, head: int) -> None:
         """A monitor has heard us: the lease runs on, and what waited for it is tried again."""

@@ -240,6 +240,7 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
 
 def _has_joined(state: State, fleet: Fleet, node: Node, event: Folded) -> None:
     """What was seen before the node joined counts now, and what it brought is looked at."""
+    state.joined_at[node.name] = (fleet.time, event.mono)
     state.moved[node.name] = None
     _, found = state.unjoined.pop(node.name, (0.0, None))
     if found is not None:

@@ -1,5 +1,7 @@
 """The way into service and out of it: sessions, recoveries, repairs, workers that have ended."""
 
+from math import inf
+
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Effect, Event, Note, StatusSeen
 from rackwright.core.policy import health
@@ -40,6 +42,7 @@ from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import ENDED, WorkerState
 
 ALIVE = frozenset({WorkerState.PREPARED, WorkerState.RUNNING})
+LATE_S = 60.0  # no reader of statuses is further behind the ledger; a clock may have jumped
 MOST_ENDED = 256
 STRANGE_KEPT = 32_768  # statuses of nodes that may yet be defined: a cell has 25,000
 
@@ -101,16 +104,31 @@ def find_join(state: State, fleet: Fleet, event: StatusSeen) -> None:
     """Is this a session to be admitted?"""
     status = event.status
     node = fleet.node(status.node)
-    if status.session == node.session or state.is_past(node, status.session):
+    if not _is_news(state, node, event):
         state.joins.pop(status.node, None)
     elif state.owns(status.rack):
         state.joins[status.node] = event
 
 
+def _is_news(state: State, node: Node, event: StatusSeen) -> bool:
+    """Is it of a session that comes after the live one?
+
+    Two agents may start one after the other and only the second be admitted. What the first said,
+    read late, would end by the ledger what the second runs by now: so a status that was stored
+    before the live session was admitted is no news for a while. An agent that gets no lease says
+    its own again.
+    """
+    session = event.status.session
+    if session == node.session or state.is_past(node, session):
+        return False
+    at, mono = state.joined_at.get(node.name, (-inf, -inf))
+    return node.session is None or event.at >= at or event.mono > mono + LATE_S
+
+
 def joined(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeJoined | None:
     """Admit a new session, with the workers that its agent has found alive."""
     status, node = state.joins[name].status, fleet.node(name)
-    if status.session == node.session or state.is_past(node, status.session):
+    if not _is_news(state, node, state.joins[name]):
         return None
     return NodeJoined(
         node=name,

@@ -53,7 +53,8 @@ class State:
     suspects, isolate: decided from silence, to be said; judge_at: when silence is judged again.
     statuses, strange, reported: the last of each node; of nodes that no entry has defined; workers
     said to have ended, and by which node.
-    joins, sessions, past: sessions to admit; the live ones; those that are over.
+    joins, sessions, past: sessions to admit; the live ones; those that are over. joined_at: ledger
+    and `mono` time at which this copy has seen the live one admitted.
     departed, leaving, reports: what the ledger is to be told has ended, and what it was made from.
     blamed, unjoined, others: evidence to act on; of nodes that have not joined; of racks that are
     another copy's. The latter with the `mono` time at which it came.
@@ -96,6 +97,7 @@ class State:
     joins: dict[NodeId, StatusSeen] = field(default_factory=dict)
     sessions: dict[NodeId, SessionId] = field(default_factory=dict)
     past: dict[NodeId, tuple[SessionId, ...]] = field(default_factory=dict)
+    joined_at: dict[NodeId, tuple[float, float]] = field(default_factory=dict)
     departed: dict[NodeId, tuple[WorkerId, ...]] = field(default_factory=dict)
     leaving: Map[WorkerId, Place] = Map()
     reports: bool = False

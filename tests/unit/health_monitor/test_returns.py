@@ -1,5 +1,7 @@
 """Joins, returns, probation, repairs, and the telling of workers that have ended."""
 
+from dataclasses import replace
+
 import pytest
 
 from rackwright.core.machine import Offer
@@ -92,6 +94,42 @@ def test_an_earlier_session_never_comes_back(b: Bench) -> None:
     b.status("r0-n01", old)
     assert b.settle() == []
     assert b.node("r0-n01").session == "s-new"
+
+
+def test_a_status_of_an_agent_that_was_overtaken_does_not_replace_the_live_session(
+    b: Bench,
+) -> None:
+    """It was stored before the second agent was admitted by another copy, and is read late."""
+    first = b.make_status("r0-n01", session="s-first", boot="b")
+    b.mono += 1.0
+    second = b.make_status("r0-n01", session="s-second", boot="b")
+    b.tell(second)
+    assert [entry.TYPE for entry in b.settle()] == ["node.joined"]
+    b.tell(replace(first, mono=b.mono))
+    assert b.settle() == []
+    assert b.node("r0-n01").session == "s-second"
+
+
+def test_what_was_taken_for_overtaken_is_admitted_when_it_is_said_again(b: Bench) -> None:
+    early = b.make_status("r0-n01", session="s-new", boot="b")
+    b.mono += 1.0
+    b.status("r0-n01", "s-between")
+    b.settle()
+    b.tell(replace(early, mono=b.mono))
+    assert b.settle() == []
+    b.mono += 1.0
+    b.status("r0-n01", "s-new", n=1)
+    assert [entry.TYPE for entry in b.settle()] == ["node.joined"]
+
+
+def test_a_clock_that_ran_ahead_keeps_no_session_out_for_ever(b: Bench) -> None:
+    early = b.make_status("r0-n01", session="s-new", boot="b")
+    b.mono += 1.0
+    b.status("r0-n01", "s-between")
+    b.settle()
+    b.mono += 61.0
+    b.tell(replace(early, mono=b.mono))
+    assert next(entry.TYPE for entry in b.settle()) == "node.joined"
 
 
 def test_a_fenced_session_never_comes_back_though_the_monitor_restarts(b: Bench) -> None:

@@ -1,0 +1,1 @@
+"""Protocol P2, fencing, explored exhaustively with the rules of the real machines."""
