@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import fold, placed, placement, simulated, swaps, workers
-from benchmarks.measuring import Measure, Row, Scale, fsync_now, load, machine
+from benchmarks.measuring import Measure, Row, Scale, fsync_now, load, machine, python_loop_ns
 
 TARGETS = {
     "placement_decision_p99_us at 140": "< 1000",
@@ -35,8 +35,10 @@ MEASURES: tuple[tuple[str, Measure], ...] = (
 )
 
 
-def _disk(scale: Scale) -> Iterator[Row]:
-    yield Row(name="fsync_p50_ms", params={"load": load()}, value=fsync_now(), unit="ms")
+def _machine(when: str) -> Iterator[Row]:
+    params = {"load": load(), "when": when}
+    yield Row(name="python_loop_ns", params=params, value=python_loop_ns(), unit="ns")
+    yield Row(name="fsync_p50_ms", params=params, value=fsync_now(), unit="ms")
 
 
 def _target(row: Row) -> str:
@@ -59,11 +61,12 @@ def main(quick: bool, only: tuple[str, ...], seed: int, out: Path) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     console = Console()
     scale = Scale(quick=quick, seed=seed)
-    rows = list(_disk(scale))
+    rows = list(_machine("before"))
     for name, measure in MEASURES:
         if not only or name in only:
             with console.status(f"measuring {name}"):
                 rows += measure(scale)
+    rows += _machine("after")
     told = ", ".join(f"{key} {value}" for key, value in machine().items())
     table = Table("figure", "value", "target", "circumstances", title=f"On {told}; seed {seed}")
     for row in rows:

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ import click
 
 from rackwright.bus.disk import fsync_p50_ms
 from rackwright.bus.embedded import find_binary
+
+LOOP_TURNS, LOOP_RUNS = 1_000_000, 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,21 @@ def machine() -> dict[str, Any]:
 def load() -> float:
     """Runnable processes over the last minute: what else the machine was busy with."""
     return round(os.getloadavg()[0], 1)
+
+
+def python_loop_ns() -> float:
+    """Nanoseconds a turn of an empty loop, the best of some: how fast the machine is just now.
+
+    A rented machine is not the same from one hour to the next; figures compare by this.
+    """
+
+    def turns() -> float:
+        began = time.perf_counter()
+        for _ in range(LOOP_TURNS):
+            pass
+        return time.perf_counter() - began
+
+    return min(turns() for _ in range(LOOP_RUNS)) / LOOP_TURNS * 1e9
 
 
 def fsync_now(directory: Path | None = None) -> float:
