@@ -1,5 +1,6 @@
 """One or more health-monitors on a ledger in memory, in virtual time, for tests of their minds."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from rackwright.core.machine import (
     Offer,
     SendEcho,
     StatusSeen,
+    Tally,
     Turn,
     WakeAt,
     Wished,
@@ -38,7 +40,8 @@ from tests.support.fleets import EPOCH, LEDGER, Cell
 class Bench:
     """One ledger and one copy. `mono` is its time; ledger time is EPOCH + `mono`.
 
-    `said` holds all effects but wakes, in order; `entries` all that was committed, by it or not.
+    `said` holds all effects but wakes and tallies, in order; `tallied` counts reports; `entries`
+    all that was committed, by it or not.
     """
 
     cell: Cell
@@ -48,6 +51,7 @@ class Bench:
     said: list[Effect] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     voids: list[str] = field(default_factory=list)
+    tallied: Counter[str] = field(default_factory=Counter)
     wake: float | None = None
     wishes: int = 0
     beats: int = 0
@@ -74,7 +78,9 @@ class Bench:
         for effect in effects:
             if isinstance(effect, WakeAt):
                 self.wake = effect.mono if self.wake is None else min(self.wake, effect.mono)
-        kept: list[Effect] = [effect for effect in effects if not isinstance(effect, WakeAt)]
+            if isinstance(effect, Tally):
+                self.tallied[effect.kind] += effect.by
+        kept: list[Effect] = [one for one in effects if not isinstance(one, WakeAt | Tally)]
         self.said += kept
         return kept
 

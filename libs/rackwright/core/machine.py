@@ -212,13 +212,31 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """So many more reports of faults that were taken for this (`kind`), to be counted."""
+
+    kind: str
+    by: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """This copy should not be taken for ready, and why; an empty `why` ends the doubt."""
 
     why: str
 
 
-Deed = SendEcho | Project | WriteSnapshot | CheckSnapshot | TrimLedger | TrimWishes | Note | Doubt
+Deed = (
+    SendEcho
+    | Project
+    | WriteSnapshot
+    | CheckSnapshot
+    | TrimLedger
+    | TrimWishes
+    | Note
+    | Tally
+    | Doubt
+)
 Effect = Offer | WakeAt | Deed
 
 S = TypeVar("S")

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from rackwright.core.accounts import band
 from rackwright.core.fleet import Fleet
-from rackwright.core.histograms import LONG, RATIOS, Histogram
+from rackwright.core.histograms import HOUR, LONG, RATIOS, Histogram
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.cut import whole_slice
+from rackwright.core.policy.prices import gpus_of
 from rackwright.core.policy.triage import START_TIMEOUT
 from rackwright.wire.entries.job import (
     JobPlaced,
@@ -78,10 +79,13 @@ class Measures:
 
     queue_wait: submit to first start, by band, class and queue. slowdown: (wait + run) / run of
     ended jobs by band, runs of less than ten minutes as ten. to_detect: a fault's own time to its
-    entry, by signal. to_recover: the first wound to all ranks up, by rung. to_rack: first block to
-    placement, by how. to_repair: a node out to in service again. blocked_s, blocked_gpu_s: by cause
-    and band. broke_whole: placements that broke a whole rack, by class. exhausted: recoveries that
-    found no spare in the rack, free or lent. dead_spares: ranks that did not start in time.
+    entry, by signal. to_recover: the first wound to all ranks up, by rung. to_rack: first block of
+    a job, or wound of a slice, to the rack it gets, by how (`natural`, `defragmented`, `moved`).
+    to_repair: a node out to in service again. blocked_s, blocked_gpu_s: by cause and band.
+    stalled_gpu_h: GPU-hours in which a wounded job stood still, by rung: until all its ranks are
+    up, or it goes back into the queue. broke_whole: placements that broke a whole rack, by class.
+    exhausted: recoveries that found no spare in the rack, free or lent. dead_spares: ranks that did
+    not start in time.
     """
 
     queue_wait: Family = field(default_factory=Family)
@@ -92,12 +96,14 @@ class Measures:
     to_repair: Family = field(default_factory=Family)
     blocked_s: dict[Labels, float] = field(default_factory=dict)
     blocked_gpu_s: dict[Labels, float] = field(default_factory=dict)
+    stalled_gpu_h: dict[Labels, float] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
     broke_whole: Counter[str] = field(default_factory=Counter)
     exhausted: int = 0
     dead_spares: int = 0
     _blocked: dict[JobId, float] = field(default_factory=dict)
     _healing: dict[JobId, tuple[float, str]] = field(default_factory=dict)
+    _queued: set[JobId] = field(default_factory=set)
 
     def take(self, entries: Iterable[Entry], before: Fleet, after: Fleet) -> None:
         """The entries of one commit; none of one that had no effect."""
@@ -113,9 +119,9 @@ class Measures:
             case JobPlaced():
                 self._placed(entry, before)
             case SliceSwapped() | SliceMoved() | SliceRestarted() | JobRequeued() | JobShrunk():
-                self._recovered(entry, before)
+                self._recovered(entry, before, after)
             case DefragPlanned():
-                self._seated(before.jobs[entry.job], "planned", after.time)
+                self._seated(before.jobs[entry.job], "defragmented", after.time)
             case NodeUnfit() | NodeFailed():
                 self.faults[entry.reason.code] += 1
                 if entry.observed_at > 0.0:
@@ -137,6 +143,9 @@ class Measures:
         since, rung = self._healing.pop(job.id, (None, ""))
         if since is not None:
             self.to_recover.add((rung,), after.time - since)
+            if job.id not in self._queued:
+                self._stalled(after, job, rung, max(0.0, after.time - since) / HOUR)
+            self._queued.discard(job.id)
 
     def _placed(self, entry: JobPlaced, before: Fleet) -> None:
         job = before.jobs[entry.job]
@@ -151,13 +160,24 @@ class Measures:
         if job.blocked_since is not None:
             self.to_rack.add((how,), now - job.blocked_since)
 
-    def _recovered(self, entry: RECOVERIES, before: Fleet) -> None:
+    def _recovered(self, entry: RECOVERIES, before: Fleet, after: Fleet) -> None:
         taken = next((one.rung for one in entry.rungs if one.taken), None)
         since = before.wounded.get(entry.job)
         if taken is None or since is None:
             return
+        first = entry.job not in self._healing
         self._healing.setdefault(entry.job, (since, taken.value))
+        if isinstance(entry, JobRequeued):
+            hours = max(0.0, after.time - self._healing[entry.job][0]) / HOUR
+            self._stalled(before, before.jobs[entry.job], taken.value, hours)
+            self._queued.add(entry.job)
+        if isinstance(entry, SliceMoved) and first:
+            self.to_rack.add(("moved",), after.time - since)
         self.exhausted += taken not in HELPED and _no_spare(entry.rungs)
+
+    def _stalled(self, fleet: Fleet, job: Job, rung: str, hours: float) -> None:
+        """The whole job stands still: its work is synchronous."""
+        _add(self.stalled_gpu_h, (rung,), hours * gpus_of(fleet, job))
 
     def _follow(self, name: JobId, before: Fleet, after: Fleet) -> None:
         """How long it was blocked, and by what; how it ended."""
@@ -172,6 +192,7 @@ class Measures:
             self._blocked[name] = after.time
         if job is None and old is not None:
             self._healing.pop(name, None)
+            self._queued.discard(name)
             self._ended(old, after)
 
     def _ended(self, old: Job, after: Fleet) -> None:
@@ -189,6 +210,7 @@ class Measures:
         for mine, theirs in (
             (self.blocked_s, newer.blocked_s),
             (self.blocked_gpu_s, newer.blocked_gpu_s),
+            (self.stalled_gpu_h, newer.stalled_gpu_h),
         ):
             for labels, seconds in theirs.items():
                 _add(mine, labels, seconds)
@@ -198,6 +220,7 @@ class Measures:
         self.dead_spares += newer.dead_spares
         self._blocked.update(newer._blocked)
         self._healing.update(newer._healing)
+        self._queued |= newer._queued
 
 
 def _no_spare(rungs: tuple[RungTaken, ...]) -> bool:

@@ -19,6 +19,7 @@ from rackwright.core.machine import (
     Note,
     Project,
     SendEcho,
+    Tally,
     TrimLedger,
     TrimWishes,
     WriteSnapshot,
@@ -56,6 +57,7 @@ class Deeds:
         self._crew = crew
         self._standing = standing
         self._log: Any = structlog.get_logger()
+        self._metrics = metrics
         self._held: list[Project] = []
         self._echoes = Echoes(bus, author, now)
         self._projector = Projector(bus, author, crew, metrics, now=now, wake=wake)
@@ -99,6 +101,8 @@ class Deeds:
                 self._log.warning("service.doubt", why=why or "over")
             case Note(level=level, event=event, fields=fields):
                 self._log.log(LEVELS[level], event, **fields)
+            case Tally(kind=kind, by=by):
+                self._metrics.signals.labels(kind).inc(by)
 
     def _project(self, project: Project) -> None:
         fleet = self._standing.fleet

@@ -50,6 +50,7 @@ class Metrics:
         self.illegal = counter("offers_illegal", "Offers the fold would not take")
         self.unsettled = counter("appends_unsettled", "Appends without an answer")
         self.projected = counter("projected", "Values written", "bucket")
+        self.signals = counter("signals", "Reports of faults by what they were taken for", "kind")
         self.unanswered = gauge("unanswered_failures", "Failed nodes that still belong to a job")
         self.ledger_used = gauge("ledger_used", "How full the ledger's stream is, 0 to 1")
         self.copies = gauge("copies", "Copies of this service that are present")

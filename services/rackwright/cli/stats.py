@@ -111,6 +111,11 @@ def _recovery(view: StatsAnswer) -> str:
         text += f"; to swap at most {_seconds(done.swap_s)}"
     if "p50" in done.rejoin_s:
         text += f"; until all ranks are back at most {_seconds(done.rejoin_s)}"
+    if "p50" in done.progress_s:
+        text += f"; until there is progress at most {_seconds(done.progress_s)}"
+    if done.stalled_gpu_hours:
+        hours = (f"{count:g} by {rung}" for rung, count in done.stalled_gpu_hours.items())
+        text += f"; stalled GPU-h: {', '.join(hours)}"
     return text
 
 

@@ -1,13 +1,14 @@
 """The mind of the gateway: remembers what nodes said last, offers nothing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
-from rackwright.core.machine import Effect, Event, StatusSeen
+from rackwright.core.machine import Effect, Event, Folded, StatusSeen
+from rackwright.gateway.firsts import Firsts
 from rackwright.wire.ids import JobId, NodeId, WorkerId, parse_worker
 from rackwright.wire.signals import NodeStatus, WorkerStatus
 
@@ -28,9 +29,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The last status of each node."""
+    """The last status of each node, and what was seen first after recoveries."""
 
     seen: Map[NodeId, Seen] = Map()
+    firsts: Firsts = field(default_factory=Firsts)
 
 
 class Gateway:
@@ -46,8 +48,12 @@ class Gateway:
         """Keep the last status of nodes; everything else is in the fleet."""
         match event:
             case StatusSeen(at=at, status=status) if _room(state, status.node):
+                state.firsts.heard(event)
                 seen = state.seen.set(status.node, Seen(at=at, status=status))
                 return replace(state, seen=seen), []
+            case Folded():
+                state.firsts.folded(fleet, event)
+                return state, []
             case _:
                 return state, []
 

@@ -21,6 +21,7 @@ from rackwright.core.policy.estimates import Estimate
 from rackwright.core.policy.fairness import decayed, deserved
 from rackwright.core.recent import WINDOWS, Recent
 from rackwright.gateway.context import Context
+from rackwright.gateway.firsts import Firsts
 from rackwright.gateway.standing import standing
 
 
@@ -31,6 +32,7 @@ def measured(context: Context) -> Iterator[Metric]:
     yield from _measures(counts.measures, counts.accounts)
     yield from _reliability(counts.recent, context.now)
     yield from _standing(context)
+    yield from _firsts(context.state.firsts)
     yield from _shares(context.fleet, context.now)
 
 
@@ -93,6 +95,8 @@ def _measures(found: Measures, accounts: Accounts) -> Iterator[Metric]:
     cause = ("cause", "band")
     yield _counter("blocked_seconds", "Job-seconds blocked", cause, found.blocked_s)
     yield _counter("blocked_gpu_seconds", "GPU-seconds blocked", cause, found.blocked_gpu_s)
+    text = "GPU-hours of wounded jobs that stood still"
+    yield _counter("stalled_gpu_hours", text, ("rung",), found.stalled_gpu_h)
     yield _counter("culprits", "Nodes out, by signal", ("signal",), _ones(found.faults))
     text = "Placements that broke a whole rack"
     yield _counter("broken_whole_racks", text, ("class",), _ones(found.broke_whole))
@@ -102,6 +106,13 @@ def _measures(found: Measures, accounts: Accounts) -> Iterator[Metric]:
     days = accounts.racks_s / DAY
     rate = exhausted / days * 1000.0 if days else 0.0
     yield _gauge("spare_exhaustions_per_1000_rack_days", "The same as a rate", (), {(): rate})
+
+
+def _firsts(found: Firsts) -> Iterator[Metric]:
+    text = "Wound to a new worker running, heard by this process"
+    yield _histograms("time_to_start_seconds", text, ("rung",), found.to_start)
+    text = "Wound to progress of its job, heard by this process"
+    yield _histograms("time_to_progress_seconds", text, ("rung",), found.to_progress)
 
 
 def _reliability(recent: Recent, now: float) -> Iterator[Metric]:
@@ -140,7 +151,7 @@ def _bounds(estimates: Mapping[str, Estimate]) -> dict[Labels, float]:
 
 def _standing(context: Context) -> Iterator[Metric]:
     fleet, now = context.fleet, context.now
-    found = standing(fleet, context.state, now)
+    found = standing(fleet, context.state, now, context.past.counts.recent)
     for name, text, value in (
         ("availability", "Share of GPUs fully fit and schedulable", found.available),
         ("pin_amplification", "GPUs that pinned work keeps, each", found.pin_amplification),
@@ -151,10 +162,16 @@ def _standing(context: Context) -> Iterator[Metric]:
         ("starved_jobs", "Priorities with a starved job", found.starved),
         ("cross_rack_slices", "Slices not in one rack", found.cross_rack),
         ("racks_used_ratio", "Racks used / fewest possible", found.racks_ratio),
+        ("blocks_used_ratio", "Blocks used / fewest possible", found.blocks_ratio),
         ("checkpoint_age_seconds", "Mean by GPUs", found.checkpoint_age_s),
         ("checkpoint_overdue_jobs", "Beyond two intervals", found.checkpoint_overdue),
     ):
         yield _gauge(name, text, (), {(): float(value)})
+    expected: dict[Labels, float] = {}
+    if found.expected is not None:
+        expected[()] = found.expected
+    name, text = "spare_exhaustions_expected_per_1000_rack_days", "The planner's expectation"
+    yield _gauge(name, text, (), expected)
     idle = {str(size): float(nodes) for size, nodes in found.idle.items()}
     yield _gauge("idle_by_segment", "Idle nodes in no segment", ("size",), _ones(idle))
     late = _ones({action: float(count) for action, count in found.repair_overdue.items()})

@@ -145,6 +145,7 @@ def _racks(fleet: Fleet) -> Iterator[Metric]:
         "spares_free": "Of those, free to swap",
         "spares_lent": "Spares lent to small work",
         "spares_short": "Spares missing",
+        "spares_probation": "Free nodes on probation, spares of last choice",
     }
     families = {
         name: GaugeMetricFamily(f"rackwright_{name}", text, labels=["rack"])
@@ -157,7 +158,7 @@ def _racks(fleet: Fleet) -> Iterator[Metric]:
         none += bool(spares.wanted and not spares.free)
         if not spares.wanted and not spares.lent:
             continue
-        counted = (spares.wanted, spares.free, spares.lent, spares.short)
+        counted = (spares.wanted, spares.free, spares.lent, spares.short, spares.probation)
         for family, count in zip(families.values(), counted, strict=True):
             family.add_metric([rack.spec.rack], count)
     yield from families.values()

@@ -3,16 +3,24 @@
 Names and meanings are those of docs/api.md.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.occupancy import startable
+from rackwright.core.policy.capacity import (
+    DAYS_PER_YEAR,
+    HOURS_PER_DAY,
+    reliability,
+    unswappable_per_year,
+)
 from rackwright.core.policy.cut import Cut, cut, whole_slice
 from rackwright.core.policy.pinning import OVERDUE_INTERVALS
 from rackwright.core.policy.prices import gpus_of, recently_stopped
 from rackwright.core.policy.probation import history, lemon
 from rackwright.core.policy.starvation import starved
+from rackwright.core.recent import Recent, Reliability
 from rackwright.gateway.machine import State
 from rackwright.wire.jobs import TopologyNeed
 from rackwright.wire.nodes import Fitness, RepairAction
@@ -22,10 +30,12 @@ from rackwright.wire.nodes import Fitness, RepairAction
 class Standing:
     """available: share of installed GPUs that are fully fit and schedulable. idle: idle nodes in no
     startable segment, by its size. pin_amplification: GPUs of racks that pinned work keeps from a
-    full slice, per pinned GPU. preempted_most, preempted_p99, at_limit: of the last 24
-    hours. lemon_share: of all nodes. cross_rack: slices
-    that were to sit in one rack and do not. racks_ratio: racks in use by jobs of several slices,
-    of the fewest that would do. checkpoint_age_s: by GPUs; overdue: jobs beyond two intervals.
+    full slice, per pinned GPU. preempted_most, preempted_p99, at_limit: of the last 24 hours.
+    lemon_share: of all nodes. cross_rack: slices that were to sit in one rack and do not.
+    racks_ratio: racks in use by jobs of several slices, of the fewest that would do; blocks_ratio:
+    likewise of the lowest domains above racks. expected: recoveries per 1,000 rack-days that find
+    no spare, by the cell's own failures and repairs of 90 days; None while they are not known.
+    checkpoint_age_s: by GPUs; overdue: jobs beyond two intervals.
     """
 
     available: float
@@ -38,12 +48,14 @@ class Standing:
     starved: int
     cross_rack: int
     racks_ratio: float
+    blocks_ratio: float
+    expected: float | None
     checkpoint_age_s: float
     checkpoint_overdue: int
     repair_overdue: dict[str, int]
 
 
-def standing(fleet: Fleet, state: State, now: float) -> Standing:
+def standing(fleet: Fleet, state: State, now: float, recent: Recent | None = None) -> Standing:
     """Look at every node and every job."""
     stops = [recently_stopped(job, now) for job in fleet.jobs.values()]
     most = fleet.policy.defrag_max_repeats
@@ -60,6 +72,8 @@ def standing(fleet: Fleet, state: State, now: float) -> Standing:
         starved=len(starved(fleet, now)),
         cross_rack=cross,
         racks_ratio=used / fewest if fewest else 1.0,
+        blocks_ratio=_blocks(fleet),
+        expected=None if recent is None else _expected(fleet, recent.reliability(90, now)),
         checkpoint_age_s=age,
         checkpoint_overdue=overdue,
         repair_overdue=_repairs(fleet, now),
@@ -125,6 +139,37 @@ def _racks(fleet: Fleet) -> tuple[int, int, int]:
         if all(need is TopologyNeed.REQUIRED for need in made.needs):
             cross += max(0, len(job.slices) - len(made.pieces))
     return cross, used, fewest
+
+
+def _blocks(fleet: Fleet) -> float:
+    """Domains in use by jobs of several slices, of the fewest that have as many nodes."""
+    topology, used, fewest = fleet.topology, 0, 0
+    racks = max((one.racks.bit_count() for one in topology.level(topology.depth)), default=0)
+    largest = max(1, racks * topology.largest_rack)
+    for job in fleet.jobs.values():
+        if len(job.slices) > 1:
+            used += len({topology.paths[part.rack] for part in job.slices})
+            fewest += -(-job.ranks // largest)
+    return used / fewest if fewest else 1.0
+
+
+def _expected(fleet: Fleet, found: Reliability) -> float | None:
+    """The planner's arithmetic (`rackwright plan`) for the protected slices there are now."""
+    mtbf, away = found.node_mtbf_days.value, found.node_mttr_hours.value
+    if not mtbf or away is None or not fleet.racks:
+        return None
+    unavailable = reliability(mtbf_days=mtbf, repair_days=away / HOURS_PER_DAY).unavailable
+    shapes = Counter(
+        (rack.protected.bit_count(), rack.shape.target) for rack in fleet.racks.values()
+    )
+    a_year = sum(
+        unswappable_per_year(
+            racks=racks, slice_nodes=nodes, spares=spares, mtbf_days=mtbf, unavailable=unavailable
+        )
+        for (nodes, spares), racks in shapes.items()
+        if nodes
+    )
+    return a_year / DAYS_PER_YEAR / len(fleet.racks) * 1000.0
 
 
 def _checkpoints(fleet: Fleet, state: State, now: float) -> tuple[float, int]:

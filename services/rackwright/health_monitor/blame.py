@@ -1,7 +1,7 @@
 """Faults: from what nodes report to who is out, what is asked for, and what people are told."""
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.machine import Effect, Event, Note, Observed
+from rackwright.core.machine import Effect, Event, Note, Observed, Tally
 from rackwright.core.policy.health import (
     RACK_ORDER,
     Answer,
@@ -50,7 +50,9 @@ def weigh(state: State, fleet: Fleet, found: Evidence, event: Event) -> list[Eff
         state.others[name, code] = (event.mono, found)
         return []
     rack = fleet.racks[place.rack]
-    match answer(rack, place.node, found):
+    said = answer(rack, place.node, found)
+    told: list[Effect] = [Tally(kind=_kind(said, found), by=found.fault.count)]
+    match said:
         case Answer.OUT:
             state.blamed[name] = graver(state.blamed.get(name), found)
         case Answer.LATER:
@@ -62,8 +64,18 @@ def weigh(state: State, fleet: Fleet, found: Evidence, event: Event) -> list[Eff
         case Answer.KNOWN | Answer.RACK:
             pass
         case Answer.NOTHING:
-            return _tell(state, rack, place.node, found, event)
-    return []
+            told += _tell(state, rack, place.node, found, event)
+    return told
+
+
+_KINDS = {Answer.OUT: "culprit", Answer.WAIT: "unjoined", Answer.NOTHING: "noted"}
+
+
+def _kind(said: Answer, found: Evidence) -> str:
+    """What a report was taken for, as it is counted; `unmapped` are those no table knows."""
+    if said is Answer.NOTHING and found.verdict.signal_class is SignalClass.ALERT_ONLY:
+        return "unmapped"
+    return _KINDS.get(said, said.value)
 
 
 def _wait(state: State, fleet: Fleet, rack: Rack, found: Evidence, event: Event) -> None:

@@ -7,12 +7,12 @@ import pytest
 from rackwright.core.fold import Folding
 from rackwright.core.measures import Family, Measures
 from rackwright.wire.entries.cell import LedgerCreated
-from rackwright.wire.entries.job import JobBlocked
+from rackwright.wire.entries.job import JobBlocked, JobRequeued
 from rackwright.wire.ids import JobId
-from rackwright.wire.jobs import JobSpec
+from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
-from rackwright.wire.reasons import Cause, Reason
+from rackwright.wire.reasons import Cause, Reason, Rung, RungTaken
 from tests.support.entries import swapped
 from tests.support.fleets import LEDGER, Cell, rack_spec
 from tests.support.recovery import crash, decided
@@ -128,3 +128,30 @@ def test_two_stretches_of_a_ledger_are_one(made: Measured) -> None:
     made.unfit("r0-n01")
     first.join(made.measures)
     assert dict(first.faults) == {"xid.79": 2}
+
+
+def test_a_slice_that_moves_to_another_rack_stalls_its_job_until_it_is_up(made: Measured) -> None:
+    made.sit("a", "r0", range(18))
+    made.wait(1000.0)
+    made.unfit("r0-n01")
+    made.wait(36.0)
+    (entry,) = decided(made)
+    made.add(entry)
+    made.wait(36.0)
+    made.start("a")
+    assert sums(made.measures.to_rack) == {("moved",): (1, 36.0)}
+    assert made.measures.stalled_gpu_h == {("free-rack",): pytest.approx(72 * 72 / 3600)}
+
+
+def test_a_job_that_goes_back_to_the_queue_stalls_until_then(made: Measured) -> None:
+    for rack in ("r0", "r1"):
+        made.sit(f"on-{rack}", rack, range(18), job_class=JobClass.SERVICE)
+    made.finish("on-r1")
+    made.sit("a", "r1", range(18))
+    made.unfit("r1-n01")
+    made.wait(100.0)
+    why = Reason(code="no-place")
+    taken = RungTaken(rung=Rung.REQUEUE, taken=True, reason=why)
+    made.add(JobRequeued(job=JobId("a"), reason=why, rungs=(taken,)))
+    made.wait(500.0)
+    assert made.measures.stalled_gpu_h == {("requeue",): pytest.approx(72 * 100 / 3600)}

@@ -8,6 +8,7 @@ from rackwright.gateway.answers.defrag import defrag
 from rackwright.gateway.answers.events import events
 from rackwright.gateway.asked import BadQuestion
 from rackwright.gateway.chronicle import Chronicle
+from rackwright.gateway.standing import standing
 from rackwright.gateway.views import Fragmentation, Knob, QueuedBy, SpareTotals
 from rackwright.wire.entries.cell import AutomationPaused
 from rackwright.wire.entries.job import JobBlocked, JobQueued
@@ -15,6 +16,7 @@ from rackwright.wire.ids import JobId, Owner
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
+from tests.support.fleets import rack_spec
 from tests.unit.gateway.storied import Storied, storied
 
 
@@ -194,3 +196,36 @@ def test_a_type_that_no_entry_has_is_no_empty_answer(pattern: str, hint: str) ->
 
 def test_a_type_that_has_not_happened_yet_is_an_empty_answer() -> None:
     assert kinds(crowded(), type="defrag.*") == []
+
+
+def test_spares_on_probation_and_what_the_planner_expects() -> None:
+    made = storied(2)
+    made.sit("a", "r0", range(16))
+    found = stats(made.context(), asked.Stats())
+    assert (found.spares.probation, found.work.exhaustions_expected) == (0, None)
+    made.wait(86_400.0)
+    made.unfit("r0-n17")
+    made.wait(86_400.0)
+    made.recover("r0-n17", probation_s=3600.0)
+    made.unfit("r1-n17")
+    found = stats(made.context(), asked.Stats())
+    assert found.spares.probation == 1
+    (month, _) = found.reliability
+    mtbf, away = month.node_mtbf_days["value"], month.node_mttr_hours["value"]
+    assert mtbf is not None
+    assert away is not None
+    down = (away / 24) / (mtbf + away / 24)
+    failures = 16 / mtbf / 2  # a day and rack: one of two racks has a slice
+    expected = failures * 1000 * 17 * 16 / 2 * down**2 * (1 - down) ** 15
+    assert found.work.exhaustions_expected == pytest.approx(expected, rel=1e-3)
+
+
+def test_blocks_used_of_the_fewest() -> None:
+    made = storied(0)
+    for number in range(4):
+        made.define(rack_spec(f"r{number}", path=(f"b{number // 2}",)))
+    made.spread("a", [("r0", range(16)), ("r1", range(16))])
+    assert standing(made.fleet, made.state, made.fleet.time).blocks_ratio == 1.0
+    made.finish("a")
+    made.spread("b", [("r0", range(16)), ("r2", range(16))])
+    assert standing(made.fleet, made.state, made.fleet.time).blocks_ratio == 2.0

@@ -308,3 +308,14 @@ def test_who_is_defined_since_is_no_stranger(b: Bench) -> None:
     b.others(RackDefined(rack=spec_of("r9", 1)))
     b.until(161.0, beating=all_nodes(b))
     assert "node.unknown" not in b.notes()
+
+
+def test_reports_are_counted_by_what_they_are_taken_for(b: Bench) -> None:
+    b.fault("r0-n01", xid=79)
+    b.settle()
+    b.fault("r0-n01", xid=79)
+    for place in range(3):
+        b.fault(node_name("r1", place), xid=94)
+    b.fault("r1-n04", xid=9999)
+    b.fault("r1-n04", xid=13)
+    assert b.tallied == {"culprit": 1, "known": 1, "symptom": 3, "unmapped": 1, "noted": 1}

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import MISSING, Field, fields
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.histograms import HOUR, Histogram
+from rackwright.core.histograms import DAY, HOUR, Histogram
 from rackwright.core.jobs import JobState
 from rackwright.core.measures import Family
 from rackwright.core.occupancy import (
@@ -22,6 +22,7 @@ from rackwright.gateway.answers.jobs import size_of
 from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.context import Context
 from rackwright.gateway.counts import Counts
+from rackwright.gateway.firsts import Firsts
 from rackwright.gateway.measured import ettr
 from rackwright.gateway.standing import standing
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
@@ -58,7 +59,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         queue=queue(fleet),
         spares=spare_totals(fleet),
         fragmentation=fragmentation(fleet),
-        recoveries=recoveries(counts),
+        recoveries=recoveries(counts, context.state.firsts),
         defrags=defrags(fleet, counts),
         work=work(context),
         breaker=breaker_view(fleet, context.now),
@@ -139,6 +140,7 @@ def spare_totals(fleet: Fleet) -> views.SpareTotals:
         free=sum(one.free for one in found),
         lent=sum(one.lent for one in found),
         short=sum(one.short for one in found),
+        probation=sum(one.probation for one in found),
         racks_without=sum(bool(one.wanted and not one.free) for one in found),
     )
 
@@ -157,7 +159,7 @@ def fragmentation(fleet: Fleet) -> views.Fragmentation:
     )
 
 
-def recoveries(counts: Counts) -> views.Recoveries:
+def recoveries(counts: Counts, firsts: Firsts) -> views.Recoveries:
     """What recovery did."""
     rungs: Counter[str] = Counter()
     for (rung, _), count in counts.rungs.items():
@@ -172,6 +174,12 @@ def recoveries(counts: Counts) -> views.Recoveries:
         suspended=counts.of(JobSuspended),
         swap_s=_shares(counts.to_swap),
         rejoin_s=_shares(counts.to_rejoin),
+        start_s=_shares(_together(firsts.to_start)),
+        progress_s=_shares(_together(firsts.to_progress)),
+        stalled_gpu_hours={
+            rung: round(hours, 3)
+            for (rung,), hours in sorted(counts.measures.stalled_gpu_h.items())
+        },
     )
 
 
@@ -199,8 +207,10 @@ def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
 
 def work(context: Context) -> views.Work:
     """What became of the cell's time."""
-    counts, found = context.past.counts, standing(context.fleet, context.state, context.now)
+    counts = context.past.counts
+    found = standing(context.fleet, context.state, context.now, counts.recent)
     accounts, measures = counts.accounts, counts.measures
+    days = accounts.racks_s / DAY
     blocked: Counter[str] = Counter()
     for (cause, _), seconds in measures.blocked_gpu_s.items():
         blocked[cause] += round(seconds / 36.0)
@@ -219,6 +229,9 @@ def work(context: Context) -> views.Work:
         recover_s=_shares(_together(measures.to_recover)),
         blocked_gpu_hours={cause: hundredths / 100 for cause, hundredths in blocked.items()},
         spare_exhaustions=measures.exhausted,
+        exhaustions_per_1000_rack_days=round(1000 * measures.exhausted / days, 3) if days else 0.0,
+        exhaustions_expected=None if found.expected is None else round(found.expected, 3),
+        rack_s={how: _shares(one) for (how,), one in sorted(measures.to_rack.by.items())},
         checkpoint_overdue=found.checkpoint_overdue,
         repair_overdue=sum(found.repair_overdue.values()),
         starved=found.starved,

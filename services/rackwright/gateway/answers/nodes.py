@@ -62,7 +62,14 @@ def spares_view(rack: Rack) -> views.SparesView:
         free=min(wanted, usable),
         lent=rack.lent.bit_count(),
         short=max(0, wanted - usable - (rack.lent & rack.takes).bit_count()),
+        probation=_on_probation(rack),
     )
+
+
+def _on_probation(rack: Rack) -> int:
+    """Free nodes that gangs do not get yet, but a swap does when there is no other."""
+    doubtful = rack.free & rack.takes_one & ~rack.takes
+    return sum(1 for place in bits(doubtful) if rack.nodes[place].probation_until)
 
 
 def cell(rack: Rack, place: int, now: float) -> views.NodeCell:

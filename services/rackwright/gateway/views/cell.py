@@ -44,7 +44,8 @@ class Fragmentation(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recoveries(View):
-    """Counted from the ledger since `since`. Times in seconds of ledger time."""
+    """Counted from the ledger since `since`. Times in seconds of ledger time; `start_s` (to a new
+    worker) and `progress_s` (to the job's first progress) since this gateway started."""
 
     rungs: dict[str, int]
     swaps: int
@@ -55,6 +56,9 @@ class Recoveries(View):
     suspended: int
     swap_s: dict[str, float] = field(default_factory=dict)
     rejoin_s: dict[str, float] = field(default_factory=dict)
+    start_s: dict[str, float] = field(default_factory=dict)
+    progress_s: dict[str, float] = field(default_factory=dict)
+    stalled_gpu_hours: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,7 @@ class SpareTotals(View):
     lent: int
     short: int
     racks_without: int
+    probation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +108,9 @@ class Work(View):
     recover_s: dict[str, float] = field(default_factory=dict)
     blocked_gpu_hours: dict[str, float] = field(default_factory=dict)
     spare_exhaustions: int = 0
+    exhaustions_per_1000_rack_days: float = 0.0
+    exhaustions_expected: float | None = None
+    rack_s: dict[str, dict[str, float]] = field(default_factory=dict)
     checkpoint_overdue: int = 0
     repair_overdue: int = 0
     starved: int = 0

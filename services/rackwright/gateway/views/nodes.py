@@ -19,12 +19,14 @@ class NodeCell(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparesView(View):
-    """Spares of a rack in nodes: wanted beside protected slices, free to swap, lent, missing."""
+    """Spares of a rack in nodes: wanted beside protected slices, free to swap, lent, missing, and
+    free nodes on probation, which are taken last."""
 
     wanted: int
     free: int
     lent: int
     short: int
+    probation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
