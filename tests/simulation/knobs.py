@@ -46,6 +46,8 @@ RATES: dict[str, float] = {
     "repair": 2.0,
     "rack defined": 0.5,
 }
+# Added later, and drawn apart, so that seeds go on to mean what they meant.
+RATES_ADDED: dict[str, float] = {"read only": 0.7}
 # Faults that are a state of the world and not a moment: chances.
 STATES: dict[str, float] = {
     "weather": 0.6,
@@ -56,7 +58,7 @@ STATES: dict[str, float] = {
     "jobs exit badly": 0.4,
     "jobs run without a lease": 0.15,
 }
-KINDS = (*RATES, *STATES)
+KINDS = (*RATES, *RATES_ADDED, *STATES)
 
 POLICY = Policy(
     slice_nodes=4,
@@ -76,6 +78,7 @@ POLICY = Policy(
     exit_verdict_s=2.0,
     keep_on_failure_s=3.0,
     recovery_notice_s=1.0,
+    zero_spare_move_s=2.0,
     lent_grace_s=0.5,
     block_repeat_s=5.0,
     retry_backoff_s=1.0,
@@ -140,6 +143,12 @@ def draw(
         kind: rate * random.choice((0.5, 1.0, 2.0))
         for kind, rate in RATES.items()
         if random.random() < share
+    }
+    added = Random(f"knobs added {seed}")
+    rates |= {
+        kind: rate * added.choice((0.5, 1.0, 2.0))
+        for kind, rate in RATES_ADDED.items()
+        if added.random() < share
     }
     rates |= {kind: 1.0 for kind, odds in STATES.items() if random.random() < odds}
     weather = Weather(

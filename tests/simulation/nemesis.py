@@ -14,7 +14,7 @@ from rackwright.sim.paths import WindyPath
 from rackwright.wire.entries.cell import LedgerTicked
 from rackwright.wire.ids import LedgerId, NodeId, Owner
 from tests.simulation.agents import SimNode
-from tests.simulation.knobs import RATES
+from tests.simulation.knobs import RATES, RATES_ADDED
 from tests.simulation.members import CELL, Member
 from tests.simulation.users import Users
 from tests.simulation.world import World
@@ -79,17 +79,18 @@ class Nemesis:
             "hold": users.hold,
             "maintenance": users.maintain,
             "automation paused": users.pause,
+            "read only": users.read_only,
             "policy set": users.policy,
             "repair": users.repair,
             "rack defined": users.define,
         }
-        assert set(self.acts) == set(RATES)
+        assert set(self.acts) == {*RATES, *RATES_ADDED}
 
     def begin(self) -> None:
         """Draw when each fault comes; leaving one kind out moves no other."""
         knobs = self.world.knobs
         for kind, rate in knobs.rates.items():
-            if kind not in RATES:
+            if kind not in self.acts:
                 continue
             random = Random(f"{kind} {knobs.seed}")
             at = random.expovariate(rate / knobs.chaos_s)

@@ -143,7 +143,7 @@ def _heal(world: World, users: Users, nemesis: Nemesis) -> None:
         users.wish(ADMIN, Uncordon(node=name))
     for spec in world.racks:
         users.wish(ADMIN, ReleaseRack(rack=spec.rack))
-    for automation in tuple(Automation)[:4]:
+    for automation in reversed(Automation):  # all of them first: that lets the others be ended
         users.wish(ADMIN, Unpause(automation=automation))
 
 
@@ -171,7 +171,8 @@ def unrest(world: World, users: Users) -> Iterator[str]:
         if why is not None:
             yield f"{name} {why}"
     for submit in users.submitted:
-        if submit.job not in fleet.jobs and submit.job not in fleet.tombstones:
+        known = submit.job in fleet.jobs or submit.job in fleet.tombstones
+        if not known and submit.job not in world.turned_away:
             yield f"{submit.job} was submitted and is not known"
     if fleet.leaving:
         yield f"{min(fleet.leaving)} is still leaving"

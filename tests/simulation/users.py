@@ -98,6 +98,7 @@ class Users:
             else OnLostLease.STOP,
             grace_s=random.choice((0.0, 0.5, 2.0)),
             keep_on_failure=number % 4 == 3,
+            prefer_previous=number % 3 == 1,
             pretend_s=random.choice((0.2, 2.0, 5.0, 9.0)),
             **size,  # type: ignore[arg-type]
         )
@@ -174,6 +175,12 @@ class Users:
         self.wish(ADMIN, Pause(automation=automation, for_s=self.random.uniform(1.0, 8.0)))
         if self.random.random() < 0.5:
             self.world.engine.later(2.0, self.wish, ADMIN, Unpause(automation=automation))
+
+    def read_only(self) -> None:
+        """The whole cell decides nothing for a while."""
+        self.wish(ADMIN, Pause(automation=Automation.ALL, for_s=self.random.uniform(1.0, 6.0)))
+        if self.random.random() < 0.5:
+            self.world.engine.later(2.0, self.wish, ADMIN, Unpause(automation=Automation.ALL))
 
     def policy(self) -> None:
         """The settings are set again; the lease may become shorter or longer."""

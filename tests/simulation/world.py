@@ -32,6 +32,7 @@ from rackwright.sim.ledger import SimLedger
 from rackwright.sim.paths import WindyPath
 from rackwright.sim.process import Clocks, Crashed
 from rackwright.wire.codec import decode, encode
+from rackwright.wire.entries.cell import WishRefused
 from rackwright.wire.ids import MessageId, NodeId, RackId
 from rackwright.wire.message import Body, Entry, Envelope
 from rackwright.wire.nodes import Hardware, RackSpec
@@ -64,6 +65,7 @@ class World:
         self.calm = False
         self.refused = 0
         self.won = 0
+        self.turned_away: set[str] = set()  # wished for while the cell was read only
         self._in: set[MessageId] = set()
         self._lost: set[MessageId] = set()
         self._number = 0
@@ -291,6 +293,9 @@ class World:
         if not (foreign and folding.void and before.last_id is not None):
             self.audit.take(before, commit, folding)
         self.living.take(before, commit, folding)
+        for entry in commit.entries:
+            if isinstance(entry, WishRefused) and entry.reason.code == "read-only":
+                self.turned_away.add(entry.subject)
         if commit.type != "ledger.ticked":
             self.audit.scan(folding.fleet)
         self.check()

@@ -102,6 +102,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "held": (
         "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
         "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
+        "would fit, but {spare_racks} whole racks are kept as spares of the cell",
         "would fit, but nodes are kept for their owners to look at: of {kept_for_failed}",
         "would fit, but nodes are held",
     ),

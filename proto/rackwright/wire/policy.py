@@ -78,6 +78,9 @@ class Policy(Part):
     spares_large: Natural = knob(2, "nodes", "beside more than 4 protected nodes")
     spares_small: Natural = knob(1, "nodes", "beside 2 to 4 protected nodes")
     spares_idle: Natural = knob(0, "nodes", "in a rack without protected slices")
+    spare_racks: Natural = knob(
+        0, "racks", "whole ones kept for slices whose rack cannot heal them, as by a switch fault"
+    )
     lend_spares: bool = knob(True, "", "3 to 6 points of the cell")
     lent_max_nodes: Natural = knob(2, "nodes", "only small jobs are lent a spare")
     lent_grace_s: NotNegative = knob(5.0, "s", "a lent job is killed for a swap")

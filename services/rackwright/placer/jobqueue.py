@@ -32,6 +32,8 @@ def shape_of(job: Job) -> Shape:
     return (
         spec.nodes,
         spec.gpus,
+        spec.cpus,
+        spec.memory_gb,
         spec.groups,
         spec.priority,
         spec.queue,
@@ -50,6 +52,7 @@ def shape_of(job: Job) -> Shape:
         spec.movable,
         spec.checkpoint.where,
         spec.time_limit_s,
+        job.pinned_by != "",
     )
 
 

@@ -24,6 +24,7 @@ from rackwright.core.machine import (
     Wished,
     WishSkipped,
 )
+from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.regrow import lacks
 from rackwright.core.racks import Rack
@@ -147,10 +148,19 @@ def helps(before: Fleet, after: Fleet) -> bool:
         or any(name not in after.wounded for name in before.wounded)
         or any(
             _gained(before.racks[number], after.racks[number])
+            or _broken(before.racks[number], after)
             for number in after.touched_racks
             if number in before.racks
         )
     )
+
+
+def _broken(before: Rack, after: Fleet) -> bool:
+    """Can this rack take a full slice no more? Work without GPUs may go there then."""
+    if not after.policy.cpu_only_queues:
+        return False
+    whole = whole_slice(after.policy, after.topology)
+    return before.shape.usable >= whole > after.racks[before.number].shape.usable
 
 
 def _gained(before: Rack, after: Rack) -> bool:

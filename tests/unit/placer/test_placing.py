@@ -6,11 +6,12 @@ from rackwright.core.machine import Offer, WakeAt
 from rackwright.placer.blocks import differs
 from rackwright.wire.entries.cell import AutomationPaused, PolicySet
 from rackwright.wire.entries.job import JobBlocked, JobCancelled, JobPlaced, JobRequeued
-from rackwright.wire.ids import JobId, Owner
+from rackwright.wire.ids import JobId, Owner, QueueName
+from rackwright.wire.jobs import JobClass
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
-from tests.support.fleets import cell, rack_spec
+from tests.support.fleets import cell, hardware, rack_spec
 from tests.unit.placer.desk import Desk, desk
 
 
@@ -290,3 +291,29 @@ def test_a_job_that_waits_too_long_is_first_of_its_priority(at: Desk) -> None:
     at.run()
     at.exit_all("fill")
     assert placed(at.run()) == ["urgent", "mine"]
+
+
+def test_work_without_gpus_comes_to_a_rack_that_others_have_broken() -> None:
+    queue = QueueName("cpu")
+    at = desk(cell(1, nodes=4, policy=Policy(cpu_only_queues=(queue,))))
+    at.submit("tokens", gpus=0, queue=queue)
+    assert blocked(at.run()) == [("tokens", "capacity")]
+    at.submit("x", nodes=1, job_class=JobClass.INTERACTIVE)
+    assert placed(at.run()) == ["x", "tokens"]
+
+
+def test_what_asks_for_other_memory_is_tried_by_itself() -> None:
+    made = cell(0)
+    made.define(rack_spec("r0", 2), join=False)
+    for name in rack_spec("r0", 2).nodes:
+        made.join(name, hardware(name, cores=64, memory_gb=256.0))
+    at = desk(made)
+    at.submit("fill", nodes=1)
+    at.run()
+    at.submit("a", nodes=2, memory_gb=256.0)
+    at.submit("b", nodes=1, memory_gb=256.0)
+    assert placed(at.run()) == ["b"]
+    at.exit_all("fill")
+    at.submit("c", gpus=1, memory_gb=64.0)
+    at.submit("d", gpus=1)
+    assert {"c", "d"} <= set(placed(at.run()))

@@ -144,6 +144,33 @@ def _maintained(fleet: Fleet, spec: JobSpec, barred: dict[int, int]) -> int:
     return racks
 
 
+def kept_off(fleet: Fleet, priority: int) -> int:
+    """Racks that a queued job of this priority leaves to recovery."""
+    wounded = kept_for_wounded(fleet, priority) if fleet.wounded else 0
+    return wounded | spare_racks(fleet) if fleet.policy.spare_racks else wounded
+
+
+def spare_racks(fleet: Fleet) -> int:
+    """Whole racks kept as spares for the cell: of those without a tenant that could take a full
+    slice the ones with most free nodes, of equal ones the last defined."""
+    whole = whole_slice(fleet.policy, fleet.topology)
+    by_room: dict[int, int] = {}
+    for shape, racks in fleet.index.by_shape.items():
+        if shape.empty and shape.usable >= whole:
+            by_room[shape.usable] = by_room.get(shape.usable, 0) | racks
+    found = 0
+    for _ in range(fleet.policy.spare_racks):
+        if not by_room:
+            break
+        room = max(by_room)
+        last = 1 << by_room[room].bit_length() - 1
+        found |= last
+        by_room[room] &= ~last
+        if not by_room[room]:
+            del by_room[room]
+    return found
+
+
 def kept_for_wounded(fleet: Fleet, priority: int) -> int:
     """Racks that a wounded slice could use: a queued job of that or lower priority waits for it.
 

@@ -10,7 +10,7 @@ Only the last wakes the defragmenter.
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job
-from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
+from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded, spare_racks
 from rackwright.core.policy.cut import Cut, cut, least_replicas
 from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.nominal import shortage
@@ -179,6 +179,8 @@ def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:
         numbers["maintenance"] = len(fleet.maintenance)
     if fleet.kept:
         numbers["kept_for_failed"] = ", ".join(sorted(fleet.kept)[:NAMED])
+    if fleet.policy.spare_racks:
+        numbers["spare_racks"] = spare_racks(fleet).bit_count()
     if fleet.wounded:
         kept = kept_for_wounded(fleet, job.spec.priority)
         numbers["kept_for_wounded"] = kept.bit_count()

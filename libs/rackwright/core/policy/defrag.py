@@ -11,7 +11,7 @@ from enum import StrEnum
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.legality import illegal
-from rackwright.core.policy.ask import kept_for_wounded
+from rackwright.core.policy.ask import kept_off
 from rackwright.core.policy.defrag_cost import (
     Blocked,
     benefit,
@@ -288,7 +288,7 @@ def still_holds(
         return f"job {job.id} is not blocked any more by what a plan could answer"
     if place(fleet, job) is not None:
         return f"job {job.id} fits"
-    kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    kept = kept_off(fleet, job.spec.priority)
     if any(kept >> fleet.rack_numbers[part.rack] & 1 for part in entry.slices):
         return "a wounded slice could use one of the racks"
     return _still_pays(fleet, job, entry, checkpoints, decided_at, now)

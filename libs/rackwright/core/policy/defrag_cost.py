@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, Slice
-from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
+from rackwright.core.policy.ask import Ask, ask_of, kept_off
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.pinning import Checkpoints, stays, unsaved
@@ -66,7 +66,7 @@ def blocked(
     made = cut(job.spec, fleet.policy, fleet.topology)
     if isinstance(made, Reason):
         return made
-    kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    kept = kept_off(fleet, job.spec.priority)
     starved = is_starved(fleet, job, now)
     for_capacity = job.blocked is not None and job.blocked.code == Cause.CAPACITY
     return Blocked(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
-from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded
+from rackwright.core.policy.ask import Ask, ask_of, kept_off
 from rackwright.core.policy.cut import Cut, Piece, cut, least_replicas
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.gangs import place_gang, variants
@@ -26,9 +26,9 @@ Slices = tuple[SlicePlacement, ...]
 def place(fleet: Fleet, job: Job, keep_off: int = 0) -> Slices | None:
     """All slices of a queued job on this fleet, or None: it waits (`why_blocked` says why).
 
-    `keep_off`: a set of racks to leave alone, besides those that are kept for wounded work.
+    `keep_off`: a set of racks to leave alone, besides those that are kept for recovery.
     """
-    kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    kept = kept_off(fleet, job.spec.priority)
     return place_on(fleet, job, kept | keep_off)
 
 

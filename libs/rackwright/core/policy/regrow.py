@@ -10,7 +10,7 @@ from itertools import groupby
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, Shed
 from rackwright.core.legality.sizes import Gang, elastic, gang_of
-from rackwright.core.policy.ask import ask_of, kept_for_wounded
+from rackwright.core.policy.ask import ask_of, kept_off
 from rackwright.core.policy.cut import Cut, Piece, cut
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.gangs import seat_all
@@ -82,7 +82,7 @@ def grow(fleet: Fleet, job: Job, now: float, keep_off: int = 0) -> JobGrown | No
     """What the job gets back now, None if nothing fits. `keep_off`: racks to leave alone."""
     if not may_grow(fleet, job, now):
         return None
-    kept = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    kept = kept_off(fleet, job.spec.priority)
     draft = _draft(fleet, job, now, kept | keep_off)
     last = job.with_shed[-1]
     index, rank = last.index + 1, last.first_rank + last.size

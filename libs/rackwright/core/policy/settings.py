@@ -6,13 +6,21 @@ from rackwright.wire.reasons import Reason
 
 
 def beyond_the_cell(fleet: Fleet, policy: Policy) -> Reason | None:
-    """A queue that is promised more GPUs than there are; None if there is none."""
+    """A queue that is promised more GPUs than there are, or as many spare racks as there are racks;
+    None if all can stand."""
+    racks = len(fleet.racks)
+    if racks and policy.spare_racks >= racks:
+        why = f"leaves none of the {racks} racks of the cell to work"
+        return _wrong("spare_racks", policy.spare_racks, why, f"{racks - 1} or fewer")
     most = fleet.installed_gpus
     for name in ("queue_gpus", "queue_pinned_gpus", "queue_lent_gpus"):
         for queue, gpus in sorted(getattr(policy, name).items()):
             if most and gpus > most:
-                field = f"{name}.{queue}"
                 why = f"is more than the {most} GPUs of the cell"
-                numbers = {"field": field, "is": gpus, "why": why, "ask": f"{most} or fewer"}
-                return Reason(code=f"policy.{field}", numbers=numbers)
+                return _wrong(f"{name}.{queue}", gpus, why, f"{most} or fewer")
     return None
+
+
+def _wrong(field: str, value: int, why: str, ask: str) -> Reason:
+    numbers: dict[str, int | float | str] = {"field": field, "is": value, "why": why, "ask": ask}
+    return Reason(code=f"policy.{field}", numbers=numbers)
