@@ -18,6 +18,7 @@ from rackwright.agent.kernel_log import LogFile
 from rackwright.agent.kernel_ring import KernelRing, open_ring
 from rackwright.agent.launch import Launcher
 from rackwright.agent.lease import now_ns
+from rackwright.agent.leftovers import GpuMemory
 from rackwright.agent.limits import XidSignal
 from rackwright.agent.links import Jobs, Racks
 from rackwright.agent.node import NodeAgent
@@ -135,6 +136,7 @@ class AgentProcess:
             tell=self._tell,
             root=None if self._pretend else config.root,
             hooks=self._hooks,
+            memory=GpuMemory() if config.driver and not self._pretend else None,
         )
         self.nodes[config.node] = node
         self._by_rack.setdefault(config.rack, []).append(node)

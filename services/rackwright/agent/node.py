@@ -18,6 +18,7 @@ from rackwright.agent.checks import Checks
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
 from rackwright.agent.files import replace_file
 from rackwright.agent.hold import Hold
+from rackwright.agent.leftovers import GpuMemory
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import HasEnded, Refused
@@ -55,6 +56,7 @@ class NodeAgent:
         root: Path | None = None,
         hooks: Path | None = None,
         timing: Timing = LIVE,
+        memory: GpuMemory | None = None,
     ) -> None:
         self.who = who
         self.hold = Hold(session=who.session)
@@ -66,7 +68,7 @@ class NodeAgent:
         self._root = root
         self._timing = timing
         self._tell = tell
-        self._site = Site(hooks, lambda: self.who, job_of, tell, timing)
+        self._site = Site(hooks, lambda: self.who, job_of, tell, timing, memory)
         self._checks = Checks(hooks, lambda: self.who, say)
         self._backend: Backend | None = None
         self._files: Callable[[str], WorkerFiles] | None = None
@@ -187,7 +189,7 @@ class NodeAgent:
                 self._reader.release(record.worker_id)
             if record.reaped:
                 self.stops.clean(worker)
-                self._site.after(worker)
+                self._site.after(worker, record.gpus)
             else:
                 self.stops.expect(worker)
         self._say()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rackwright.agent.dressing import slice_of
 from rackwright.agent.hooks import HookCall, HookKind, run_hook
+from rackwright.agent.leftovers import GpuMemory
 from rackwright.agent.said import Who, other_fault
 from rackwright.agent.timing import LIVE, Timing
 from rackwright.wire.ids import WorkerId, parse_worker
@@ -16,7 +17,8 @@ from rackwright.wire.values import JobValue
 class Site:
     """Runs `prolog`, `membership` and `epilog` of `directory`, where they exist.
 
-    `who` says which node this is now; `tell` hears of a hook that failed.
+    `who` says which node this is now; `tell` hears of a hook that failed, and of GPU memory that
+    does not come free (`memory` None: nobody can say).
     """
 
     def __init__(
@@ -26,7 +28,9 @@ class Site:
         job_of: Callable[[str], JobValue | None],
         tell: Callable[[Fault], None],
         timing: Timing = LIVE,
+        memory: GpuMemory | None = None,
     ) -> None:
+        self._memory = memory
         self._directory = directory
         self._who = who
         self._job_of = job_of
@@ -59,14 +63,28 @@ class Site:
         if hook is not None:
             self._keep(self._run(HookKind.MEMBERSHIP, hook, worker, lambda: None))
 
-    def after(self, worker: WorkerId) -> None:
-        """The worker has ended and is reaped."""
+    def after(self, worker: WorkerId, gpus: tuple[int, ...] = ()) -> None:
+        """The worker has ended and is reaped: what it leaves on its GPUs is waited for as well."""
         self._prolog.discard(worker)
+        if self._memory is not None and gpus:
+            self._epilog(self._freed(self._memory, worker, gpus))
         hook = self._hook(HookKind.EPILOG)
         if hook is not None:
-            task = self._keep(self._run(HookKind.EPILOG, hook, worker, lambda: None))
-            self._epilogs.add(task)
-            task.add_done_callback(self._epilogs.discard)
+            self._epilog(self._run(HookKind.EPILOG, hook, worker, lambda: None))
+
+    def _epilog(self, work: Coroutine[None, None, bool]) -> None:
+        """Nothing is started before it is over, nor where it has failed."""
+        task = self._keep(work)
+        self._epilogs.add(task)
+        task.add_done_callback(self._epilogs.discard)
+
+    async def _freed(self, memory: GpuMemory, worker: WorkerId, gpus: tuple[int, ...]) -> bool:
+        left = await memory.freed(gpus)
+        if left:
+            held = ", ".join(f"GPU {gpu}: {used:.1f} GB" for gpu, used in sorted(left.items()))
+            said = f"memory is not free since {worker} left: {held}"
+            self._tell(other_fault(self._who(), SignalKind.KILL_FAILED, self._timing.wall(), said))
+        return not left
 
     def _hook(self, kind: HookKind) -> Path | None:
         path = self._directory / kind.value if self._directory is not None else None
