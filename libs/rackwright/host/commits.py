@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Offer
-from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, seal
+from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, encode_value, seal
 from rackwright.wire.ids import CellName, MessageId, check_name
 from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.subjects import Subjects
@@ -49,17 +49,22 @@ class Author:
         return MessageId(f"{self._prefix}.{next(self._count)}")
 
     def said(self, body: Body, at: float) -> bytes:
-        """The bytes of a fact or value of this author, with an id of its own."""
-        return encode(
-            Envelope(
-                id=self.message_id(),
-                type=body.TYPE,
-                v=body.VERSION,
-                at=at,
-                source=self.source,
-                cell=self.cell,
-                body=body,
-            )
+        """The bytes of a fact of this author, with an id of its own."""
+        return encode(self._envelope(body, at))
+
+    def value(self, body: Body, at: float) -> bytes:
+        """The bytes of a value that agents read, who may be older than this."""
+        return encode_value(self._envelope(body, at))
+
+    def _envelope(self, body: Body, at: float) -> Envelope[Body]:
+        return Envelope(
+            id=self.message_id(),
+            type=body.TYPE,
+            v=body.VERSION,
+            at=at,
+            source=self.source,
+            cell=self.cell,
+            body=body,
         )
 
     def commit(self, fleet: Fleet, offer: Offer, at: float) -> Commit[Entry]:

@@ -113,7 +113,7 @@ class Projector:
         bucket, name = key
         port = self._buckets[bucket]
         if wanted.value is not None:
-            data = self._author.said(wanted.value, self._now())
+            data = self._author.value(wanted.value, self._now())
             outcome = await port.put(name, data, revision=there.revision)
         else:
             outcome = await port.delete(name, revision=there.revision)

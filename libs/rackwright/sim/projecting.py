@@ -95,7 +95,7 @@ class SimProjector:
             self._book.settled(key)
             self._write(key, None)
             return
-        data = b"" if wanted.value is None else self._author.said(wanted.value, self._engine.now)
+        data = b"" if wanted.value is None else self._author.value(wanted.value, self._engine.now)
 
         def put() -> Appended | Refused:
             kind = BUCKETS[key[0]]

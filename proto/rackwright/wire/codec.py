@@ -59,6 +59,21 @@ def encode(message: Envelope[Any] | Commit[Any] | Body) -> bytes:
     return orjson.dumps(message)
 
 
+@cache
+def _writer(kind: type[Body]) -> TypeAdapter[Any]:
+    generic: Any = Envelope
+    return TypeAdapter(generic[kind])
+
+
+def encode_value(message: Envelope[Any]) -> bytes:
+    """The bytes of a value for agents: compact JSON, without what has its default.
+
+    An unknown field of a value is an error, and an agent may be older than the service that writes.
+    So it is not told of a field that nobody has used yet, and stumbles only over one that is used.
+    """
+    return _writer(type(message.body)).dump_json(message, exclude_defaults=True)
+
+
 def seal(commit: Commit[Any]) -> bytes:
     """The bytes of a commit, proven readable before anybody else has to read them.
 

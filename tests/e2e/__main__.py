@@ -1,0 +1,59 @@
+"""`python -m tests.e2e`: the tests in containers, three cells side by side, for most of the time of
+each is waiting. The words after it are given to pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+
+from tests.support.engine import IMAGE_ENV, REQUIRE_ENV, ROOT, engine_missing, image
+
+HERE = "tests/e2e"
+# Each has a compose project of its own. The first has all modules that no other one has.
+APART = {"cluster": f"{HERE}/test_cluster.py", "life": f"{HERE}/test_life.py"}
+GROUPS = {
+    "cell": [HERE, *(f"--ignore={path}" for path in APART.values())],
+    **{name: [path] for name, path in APART.items()},
+}
+NO_TESTS = 5  # pytest's status; of a group of which none was chosen
+
+
+async def run(name: str, words: list[str], environment: dict[str, str]) -> int:
+    """Run one group; what it said is shown when it is over. Returns pytest's status."""
+    begun = time.monotonic()
+    report = f"--junitxml=build/junit-containers-{name}.xml"
+    command = [sys.executable, "-m", "pytest", *words, report, *sys.argv[1:]]
+    made = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=ROOT,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await made.communicate()
+    status = made.returncode or 0
+    print(f"--- {name}: status {status} after {time.monotonic() - begun:.0f} s", flush=True)
+    sys.stdout.buffer.write(said)
+    sys.stdout.flush()
+    return status
+
+
+async def main() -> int:
+    """All groups at once; 0 if each of them passed."""
+    if why := engine_missing():
+        print(f"{why}; eval \"$(.ci/engine)\" gets an engine", file=sys.stderr)
+        return 1
+    environment = {**os.environ, REQUIRE_ENV: "1", IMAGE_ENV: image()}
+    runs = (run(name, words, environment) for name, words in GROUPS.items())
+    statuses = await asyncio.gather(*runs)
+    wrong = [one for one in statuses if one not in {0, NO_TESTS}]
+    if wrong or all(one == NO_TESTS for one in statuses):
+        return max(statuses)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
