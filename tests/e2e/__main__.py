@@ -44,7 +44,7 @@ async def run(name: str, words: list[str], environment: dict[str, str]) -> int:
 async def main() -> int:
     """All groups at once; 0 if each of them passed."""
     if why := engine_missing():
-        print(f"{why}; eval \"$(.ci/engine)\" gets an engine", file=sys.stderr)
+        print(f'{why}; eval "$(.ci/engine)" gets an engine', file=sys.stderr)
         return 1
     environment = {**os.environ, REQUIRE_ENV: "1", IMAGE_ENV: image()}
     runs = (run(name, words, environment) for name, words in GROUPS.items())

@@ -19,7 +19,8 @@ from tests.support.engine import image
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
 
 # The clock of one process alone: the host's is everybody's. Go asks the kernel without any library
-# in between, so the bus's clock cannot be set apart in this way.
+# in between, and a time namespace has no wall clock of its own, so the bus's clock cannot be set
+# apart in a container: the simulated worlds jump with that.
 JUMPING = """
 import pathlib, runpy, sys, time
 right, ahead = time.time, pathlib.Path("/clock/ahead")

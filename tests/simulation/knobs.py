@@ -47,7 +47,7 @@ RATES: dict[str, float] = {
     "rack defined": 0.5,
 }
 # Added later, and drawn apart, so that seeds go on to mean what they meant.
-RATES_ADDED: dict[str, float] = {"read only": 0.7}
+RATES_ADDED: dict[str, float] = {"read only": 0.7, "bus clock jumps": 1.0}
 # Faults that are a state of the world and not a moment: chances.
 STATES: dict[str, float] = {
     "weather": 0.6,

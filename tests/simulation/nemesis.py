@@ -35,6 +35,7 @@ NOISE = (
     b"NVRM: Xid (PCI:zz): what is this",
     b"usb 1-1: new high-speed device",
 )
+HOUR = 3600.0
 GARBAGE = (b"", b"{", b"[]", b'{"type":"wish.submit"}', b"\xff\xfe", b'{"job": 7}')
 
 
@@ -83,6 +84,7 @@ class Nemesis:
             "policy set": users.policy,
             "repair": users.repair,
             "rack defined": users.define,
+            "bus clock jumps": self._jump,
         }
         assert set(self.acts) == {*RATES, *RATES_ADDED}
 
@@ -221,6 +223,11 @@ class Nemesis:
             self._kernel(self.random.choice(nodes), FATAL[-1])
 
     # The bus
+
+    def _jump(self) -> None:
+        """An hour either way, a few seconds, or right again."""
+        ahead = self.random.uniform(*self.random.choice(((-HOUR, HOUR), (-5.0, 5.0), (0.0, 0.0))))
+        self.world.bus_ahead = ahead
 
     def _lose_values(self) -> None:
         """What the buckets keep in memory is gone; whoever reconnects looks again."""

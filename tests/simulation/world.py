@@ -52,7 +52,8 @@ class World:
         self.knobs = knobs
         self.engine = Engine(knobs.seed)
         self.random = Random(f"world {knobs.seed}")
-        self.store = MemoryStore(declare(CELL), clock=lambda: self.engine.now)
+        self.bus_ahead = 0.0  # how far the bus's clock, with which it stamps messages, is ahead
+        self.store = MemoryStore(declare(CELL), clock=lambda: self.engine.now + self.bus_ahead)
         self.ledger = SimLedger(engine=self.engine, cell=CELL, store=self.store)
         self.subjects = Subjects(CELL)
         self.decoded = Decoded(CELL)
