@@ -16,11 +16,10 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
 from tests.support.composed import Composed
-from tests.support.containers import run_alone, until
+from tests.support.containers import SMALL_DISK, run_alone, small_disk, until
 from tests.support.engine import image
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
-SMALL_DISK = "rackwright-small-disk"
 testcontainers_config.ryuk_disabled = True  # it would have to come from a registry
 
 
@@ -123,28 +122,6 @@ async def test_a_directory_that_is_read_only(live: Composed) -> None:
 def last_lines(container: Container) -> str:
     """What a container said last."""
     return str(container.logs(tail=5).decode(errors="replace"))
-
-
-@contextmanager
-def small_disk() -> Iterator[Container]:
-    """A volume of 24 MB, and a container that keeps it mounted."""
-    client = docker.from_env()
-    options = {"type": "tmpfs", "device": "tmpfs", "o": "size=24m,uid=10001,gid=10001"}
-    volume = client.volumes.create(SMALL_DISK, driver_opts=options)
-    holder = client.containers.run(
-        image(),
-        ["infinity"],
-        entrypoint="sleep",
-        volumes={SMALL_DISK: {"bind": "/disk"}},
-        init=True,
-        detach=True,
-    )
-    try:
-        yield holder
-    finally:
-        holder.remove(force=True)
-        volume.remove()
-        client.close()
 
 
 async def test_a_disk_without_room(tmp_path: Path) -> None:

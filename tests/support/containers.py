@@ -11,7 +11,8 @@ import functools
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.support.engine import ROOT, compose_command, image
 
 READY_S = 90.0
 LOOK_S = 0.2
+SMALL_DISK = "rackwright-small-disk"
 
 
 class Compose(DockerCompose):
@@ -174,4 +176,26 @@ def run_alone(words: Sequence[str], **more: Any) -> tuple[int, str]:
         return status, made.logs().decode(errors="replace")
     finally:
         made.remove(force=True)
+        client.close()
+
+
+@contextmanager
+def small_disk() -> Iterator[Container]:
+    """A volume of 24 MB, and a container that keeps it mounted."""
+    client = docker.from_env()
+    options = {"type": "tmpfs", "device": "tmpfs", "o": "size=24m,uid=10001,gid=10001"}
+    volume = client.volumes.create(SMALL_DISK, driver_opts=options)
+    holder = client.containers.run(
+        image(),
+        ["infinity"],
+        entrypoint="sleep",
+        volumes={SMALL_DISK: {"bind": "/disk"}},
+        init=True,
+        detach=True,
+    )
+    try:
+        yield holder
+    finally:
+        holder.remove(force=True)
+        volume.remove()
         client.close()

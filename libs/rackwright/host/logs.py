@@ -12,7 +12,7 @@ import sys
 from collections.abc import MutableMapping
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -91,6 +91,27 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
+class Lossy:
+    """A stream on a disk that may be full: that costs lines, never the process."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        """See TextIO."""
+        try:
+            return self._out.write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        """See TextIO. What is left in the stream's buffer goes out when there is room."""
+        try:
+            self._out.flush()
+        except OSError:
+            return
+
+
 def set_up(
     standing: Standing, *, level: LogLevel, style: LogFormat, out: TextIO = sys.stderr
 ) -> None:
@@ -99,6 +120,7 @@ def set_up(
     An error that nobody catches is logged too before it ends the process.
     """
     least = logging.getLevelNamesMapping()[level.upper()]
+    lossy = cast(TextIO, Lossy(out))
     shared: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -112,10 +134,10 @@ def set_up(
     structlog.configure(
         processors=[*shared, last],
         wrapper_class=structlog.make_filtering_bound_logger(least),
-        logger_factory=structlog.WriteLoggerFactory(out),
+        logger_factory=structlog.WriteLoggerFactory(lossy),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(out)
+    handler = logging.StreamHandler(lossy)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],

@@ -10,7 +10,7 @@ import os
 import zlib
 from pathlib import Path
 
-from rackwright.agent.files import replace_file
+from rackwright.agent.files import try_to_replace
 from rackwright.agent.inotify import Change, Inotify, Watch
 from rackwright.agent.teller import OnXid, Teller
 from rackwright.agent.xid import MARK
@@ -188,4 +188,4 @@ class LogFile:
             place = self._offset - len(self._partial)
             length = min(place, MARKED)
             text = f"{self._inode} {place} {length} {self._mark(length)}\n"
-            replace_file(self._position, text)
+            try_to_replace(self._position, text)

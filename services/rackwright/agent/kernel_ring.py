@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from rackwright.agent import processes
-from rackwright.agent.files import replace_file
+from rackwright.agent.files import try_to_replace
 from rackwright.agent.teller import OnXid, Teller
 from rackwright.agent.xid import MARK
 
@@ -53,7 +53,7 @@ class KernelRing:
                 continue
             self._take(record)
         if self._last != told:
-            replace_file(self._position, f"{self._boot} {self._last}\n")
+            try_to_replace(self._position, f"{self._boot} {self._last}\n")
 
     def _take(self, record: bytes) -> None:
         prefix, _, text = record.partition(b";")

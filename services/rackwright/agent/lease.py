@@ -2,11 +2,13 @@
 
 One file per node, replaced by its agent at each echo and read by each supervisor when the
 deadline it knows has come. It is never flushed to the disk: it means nothing after a reboot.
+Two files of equal length take turns, so that a disk that has become full ends no lease.
 """
 
 import os
 import time
 
+from rackwright.agent import linux
 from rackwright.agent.processes import boot_id
 
 
@@ -16,11 +18,19 @@ def now_ns() -> int:
 
 
 def write(path: str, until_ns: int) -> None:
-    """Replace the lease."""
+    """Replace the lease. Raises OSError, for the first one on a full disk for instance."""
     scratch = path + ".new"
-    with open(scratch, "w", encoding="ascii") as file:
-        file.write(f"{until_ns} {boot_id()}\n")
-    os.replace(scratch, path)
+    data = f"{until_ns:020d} {boot_id()}\n".encode("ascii")
+    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT, 0o644)  # not emptied: its room is kept
+    try:
+        os.write(fd, data)
+        os.ftruncate(fd, len(data))
+    finally:
+        os.close(fd)
+    if os.path.exists(path):
+        linux.exchange(scratch, path)
+    else:
+        os.replace(scratch, path)
 
 
 def read(path: str) -> int:

@@ -1,7 +1,7 @@
 """Kernel calls that Python 3.11 does not offer, through ctypes. Each raises OSError when refused.
 
-Sources: prctl(2), timerfd_create(2), signalfd(2), inotify(7). Numbers are those of Linux on
-x86-64 and arm64.
+Sources: prctl(2), renameat2(2), timerfd_create(2), signalfd(2), inotify(7). Numbers are those of
+Linux on x86-64 and arm64.
 """
 
 import ctypes
@@ -17,6 +17,8 @@ _ABSOLUTE = 1  # TFD_TIMER_ABSTIME
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK  # TFD_*, SFD_* and IN_* are these same bits
 _SIGSET_BYTES = 128
 _SIGINFO_BYTES = 128
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 _SECOND = 1_000_000_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -37,6 +39,12 @@ def become_subreaper() -> None:
 def die_with_parent(signal: int) -> None:
     """Ask for a signal when the thread that forked us ends."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0))
+
+
+def exchange(one: str, other: str) -> None:
+    """Let two files change names, at once and without any room: renameat2(2)."""
+    paths = os.fsencode(one), os.fsencode(other)
+    _checked(_libc.renameat2(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE))
 
 
 def timer() -> int:

@@ -16,12 +16,12 @@ from rackwright.agent import membership, obey
 from rackwright.agent.backend import Backend
 from rackwright.agent.checks import Checks
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
-from rackwright.agent.files import replace_file
+from rackwright.agent.files import disk_refuses, try_to_replace
 from rackwright.agent.hold import Hold
 from rackwright.agent.leftovers import GpuMemory
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
-from rackwright.agent.refusals import HasEnded, Refused
+from rackwright.agent.refusals import DiskRefuses, HasEnded, Refused
 from rackwright.agent.said import Who, other_fault, worker_status
 from rackwright.agent.site import Site
 from rackwright.agent.stops import Stops
@@ -79,6 +79,7 @@ class NodeAgent:
         self._seen = self._load_seen()
         self._spent: dict[WorkerId, WorkerRecord] = {}
         self._membership: dict[str, int] = {}
+        self._untold: dict[str, JobValue] = {}
         self._refused: dict[WorkerId, type[Refused]] = {}
         self._n = 0
 
@@ -222,6 +223,10 @@ class NodeAgent:
         self._spent = {w: r for w, r in self._spent.items() if w in named}
         known: dict[str, WorkerRecord] = dict(self.workers.records)
         known |= {str(worker): record for worker, record in self._spent.items()}
+        untold, self._untold = self._untold, {}
+        for worker, job in untold.items():  # the disk was full then
+            if worker in self.workers.records and not self.workers.records[worker].ended:
+                self._tell_members(worker, job)
         for order in obey.orders(mine, known, self.stops.heard(mine.stop)):
             self._do(order)
         idle = not mine.run and all(record.ended for record in self.workers.records.values())
@@ -233,7 +238,7 @@ class NodeAgent:
                 case obey.Prepare(line=line):
                     self._prepare(line)
                 case obey.Go(worker=worker):
-                    self._start(worker)
+                    self._go(worker)
                 case obey.Stop(line=line):
                     self.stops.stop(line, self._job_of(parse_worker(line.worker)[0]))
                 case obey.GoOn(worker=worker):
@@ -270,14 +275,21 @@ class NodeAgent:
             self._spent[line.worker] = self.workers.spend(line.worker)
             self._say()
             raise
-        if files is not None:
-            membership.write_membership(files.membership, membership_of(job))
-            if self._reader is not None:
-                self._reader.follow(line.worker, files)
-        self._membership[line.worker] = job.membership
+        if files is not None and self._reader is not None:
+            self._reader.follow(line.worker, files)
+        self._introduce(line.worker, job)
         self._say()
         if line.open:
             self._start(line.worker)
+
+    def _introduce(self, worker: WorkerId, job: JobValue) -> None:
+        """Tell a worker for the first time who takes part. Raises DiskRefuses."""
+        if self._files is not None:
+            try:
+                membership.write_membership(self._files(worker).membership, membership_of(job))
+            except OSError as error:
+                raise DiskRefuses(worker, error) from error
+        self._membership[worker] = job.membership
 
     def _start(self, worker: WorkerId) -> None:
         """Run the prolog, if the site has one, then the command."""
@@ -290,19 +302,31 @@ class NodeAgent:
 
         self._site.before(worker, go)
 
+    def _go(self, worker: WorkerId) -> None:
+        """Start one that was prepared before; if the disk was full then, tell it who takes part."""
+        job = self._job_of(parse_worker(worker)[0])
+        if worker not in self._membership and job is not None:
+            self._introduce(worker, job)
+        self._start(worker)
+
     def job_changed(self, job: JobValue) -> None:
         """A job's value is new: tell its workers here who takes part, and go on preparing."""
         for worker, record in list(self.workers.records.items()):
             if record.ended or parse_worker(WorkerId(worker))[0] != job.job:
                 continue
             if self._membership.get(worker, 0) < job.membership:
-                self._membership[worker] = job.membership
                 self._tell_members(worker, job)
         self.obey_again()
 
     def _tell_members(self, worker: str, job: JobValue) -> None:
         if self._files is not None:
-            membership.write_membership(self._files(worker).membership, membership_of(job))
+            try:
+                membership.write_membership(self._files(worker).membership, membership_of(job))
+            except OSError as error:
+                disk_refuses(error)
+                self._untold[worker] = job
+                return
+        self._membership[worker] = job.membership
         if job.spec.membership_signal:
             self.workers.signal(worker, signal_number(job.spec.membership_signal))
         self._site.changed(WorkerId(worker))
@@ -316,7 +340,7 @@ class NodeAgent:
     def _store_seen(self) -> None:
         if self._root is not None:
             text = json.dumps({"ledger": self._seen.ledger, "seq": self._seen.seq})
-            replace_file(self._root / "obeyed", text)
+            try_to_replace(self._root / "obeyed", text)
 
 
 def _worker_of(order: obey.Order) -> WorkerId:

@@ -31,6 +31,16 @@ class HasEnded(Refused):
         self.worker_id = worker_id
 
 
+class DiskRefuses(Refused):
+    """The agent's disk takes nothing: most likely it is full."""
+
+    def __init__(self, worker_id: str, error: OSError) -> None:
+        super().__init__(f"worker {worker_id}: {error.strerror}: {error.filename}")
+        self.worker_id = worker_id
+        self.path = error.filename
+        self.problem = error.strerror
+
+
 class UnknownWorker(Refused):
     """No such worker on this node."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rackwright.agent import membership
 from rackwright.agent.backend import Backend
 from rackwright.agent.dressing import signal_number
+from rackwright.agent.files import disk_refuses
 from rackwright.agent.records import WorkerFiles
 from rackwright.agent.timing import LIVE, Alarm, Timing
 from rackwright.wire.ids import WorkerId
@@ -81,7 +82,10 @@ class Stops:
         self._told[line.worker] = line
         if self._files is not None:
             notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
-            membership.write_notice(self._files(line.worker).notice, notice)
+            try:
+                membership.write_notice(self._files(line.worker).notice, notice)
+            except OSError as error:  # it has its time and its signal all the same
+                disk_refuses(error)
         if job is not None and job.spec.notice_signal:
             self._workers.signal(line.worker, signal_number(job.spec.notice_signal))
         if self._save is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from rackwright.agent import kept_logs, lease, orphans, processes
-from rackwright.agent.files import replace_file
+from rackwright.agent.files import disk_refuses, try_to_replace
 from rackwright.agent.launch import Launcher, launch, lay_out, tell
 from rackwright.agent.records import (
     WorkerFiles,
@@ -27,7 +27,14 @@ from rackwright.agent.records import (
     directory_name,
     unheard,
 )
-from rackwright.agent.refusals import GpusBusy, HasEnded, NodeTaken, NoLease, UnknownWorker
+from rackwright.agent.refusals import (
+    DiskRefuses,
+    GpusBusy,
+    HasEnded,
+    NodeTaken,
+    NoLease,
+    UnknownWorker,
+)
 
 
 class WorkerStore:
@@ -66,7 +73,7 @@ class WorkerStore:
         Raises NodeTaken. What has died meanwhile is cleaned up and told through `on_change`.
         """
         self._loop = asyncio.get_running_loop()
-        for name in ("workers", "gpus"):
+        for name in ("workers", "gpus", "logs"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -109,7 +116,11 @@ class WorkerStore:
     def feed(self, until_ns: int) -> None:
         """Extend the lease of the node; a lease never becomes shorter."""
         if until_ns > self._lease_ns:
-            lease.write(str(self.root / "lease"), until_ns)
+            try:
+                lease.write(str(self.root / "lease"), until_ns)
+            except OSError as error:  # what runs has its lease, and no longer one
+                disk_refuses(error)
+                return
             self._lease_ns = until_ns
 
     def files(self, worker_id: str) -> WorkerFiles:
@@ -119,7 +130,7 @@ class WorkerStore:
     def prepare(self, spec: WorkerSpec) -> WorkerRecord:
         """Start a supervisor, held before the command. Again for the same id changes nothing.
 
-        Raises NoLease and HasEnded.
+        Raises NoLease, HasEnded and DiskRefuses.
         """
         known = self._records.get(spec.worker_id)
         if spec.worker_id in self._forgotten or (known is not None and known.ended):
@@ -128,8 +139,12 @@ class WorkerStore:
             return known
         self._check_lease()
         files = self.files(spec.worker_id)
-        lay_out(files, spec, node=self.root, cgroup=self._cgroup(spec.worker_id))
-        pid = self._launch(files)
+        try:
+            lay_out(files, spec, node=self.root, cgroup=self._cgroup(spec.worker_id))
+            pid = self._launch(files)
+        except OSError as error:
+            shutil.rmtree(files.directory, ignore_errors=True)
+            raise DiskRefuses(spec.worker_id, error) from error
         record = WorkerRecord(
             worker_id=spec.worker_id,
             state=WorkerState.PREPARED,
@@ -177,16 +192,17 @@ class WorkerStore:
     def forget(self, worker_id: str) -> None:
         """Remove the files of an ended and reaped worker but for its output; its id stays spent.
 
-        Raises UnknownWorker; ValueError for a worker that lives or is not reaped.
+        Raises UnknownWorker, DiskRefuses; ValueError for a worker that lives or is not reaped.
         """
         record = self._known(worker_id)
         if not (record.ended and record.reaped):
             raise ValueError(f"worker {worker_id} is {record.state}")
-        with open(self.root / "ended", "a", encoding="ascii") as file:
-            file.write(worker_id + "\n")
-        self._forgotten.add(worker_id)
+        try:
+            kept_logs.keep(self.files(worker_id), self.root / "logs")
+        except OSError as error:
+            raise DiskRefuses(worker_id, error) from error
+        self._use_up(worker_id)
         del self._records[worker_id]
-        kept_logs.keep(self.files(worker_id), self.root / "logs")
         shutil.rmtree(self.files(worker_id).directory)
         cgroup = self._cgroup(worker_id)
         if cgroup is not None:  # the kernel may have been too slow for whoever tried before
@@ -194,14 +210,23 @@ class WorkerStore:
                 cgroup.rmdir()
 
     def spend(self, worker_id: str) -> WorkerRecord:
-        """Use up the id of a worker that was never here, so that no old order starts it."""
+        """Use up the id of a worker that was never here, so that no old order starts it.
+
+        Raises DiskRefuses.
+        """
         if worker_id in self._records:
             return self._records[worker_id]
         if worker_id not in self._forgotten:
+            self._use_up(worker_id)
+        return WorkerRecord(worker_id=worker_id, state=WorkerState.STOPPED, cause="never started")
+
+    def _use_up(self, worker_id: str) -> None:
+        try:
             with open(self.root / "ended", "a", encoding="ascii") as file:
                 file.write(worker_id + "\n")
-            self._forgotten.add(worker_id)
-        return WorkerRecord(worker_id=worker_id, state=WorkerState.STOPPED, cause="never started")
+        except OSError as error:
+            raise DiskRefuses(worker_id, error) from error
+        self._forgotten.add(worker_id)
 
     def _known(self, worker_id: str) -> WorkerRecord:
         try:
@@ -301,7 +326,7 @@ class WorkerStore:
     ) -> None:
         """Write an end in place of a supervisor that cannot."""
         ended = replace(record, state=state, cause=cause, reaped=reaped, at=time.time())
-        replace_file(self.files(record.worker_id).state, ended.line())
+        try_to_replace(self.files(record.worker_id).state, ended.line())
         self._apply(ended)
 
     def _hear(self) -> None:

@@ -2,18 +2,28 @@
 
 import asyncio
 import os
+import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rackwright.agent import lease, processes
 from rackwright.agent.launch import Launcher, launch
 from rackwright.agent.records import WorkerRecord, WorkerSpec, WorkerState
-from rackwright.agent.refusals import GpusBusy, HasEnded, NodeTaken, NoLease, UnknownWorker
+from rackwright.agent.refusals import (
+    DiskRefuses,
+    GpusBusy,
+    HasEnded,
+    NodeTaken,
+    NoLease,
+    UnknownWorker,
+)
 from tests.integration.agent.helpers import PATIENCE_S, Node, collect, gone, lives, written
 
 MakeNode = Callable[..., Node]
@@ -106,6 +116,44 @@ async def test_ended_is_final(make_node: MakeNode, tmp_path: Path) -> None:
         third.store.prepare(spec)
     assert (tmp_path / "ran").read_text() == "ran\n"
     assert list((tmp_path / "node/workers").iterdir()) == []
+
+
+@contextmanager
+def disk_takes_nothing() -> Iterator[None]:
+    """The kernel refuses this process every byte of a file, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_disk_that_takes_nothing_ends_no_agent(make_node: MakeNode) -> None:
+    """What runs goes on, what cannot be done is refused, and done when there is room."""
+    node = make_node()
+    until = node.feed(60)
+    ended = await node.run("j/0/1", "exit 0")
+    await node.end("j/0/1")
+    await gone(ended.supervisor)
+    spec = WorkerSpec(worker_id="k/0/1", run="exit 0", env={"PATH": os.environ["PATH"]})
+    with disk_takes_nothing(), capture_logs() as said:
+        node.feed(600)
+        assert node.store.lease_ns == until
+        with pytest.raises(DiskRefuses) as refused:
+            node.store.prepare(spec)
+        assert str(refused.value).startswith("worker k/0/1: ")
+        with pytest.raises(DiskRefuses):
+            node.store.forget("j/0/1")
+        with pytest.raises(DiskRefuses):
+            node.store.spend("l/0/1")
+        assert set(node.store.records) == {"j/0/1"}
+    assert {one["event"] for one in said} == {"disk.refuses"}
+    node.feed(600)
+    assert node.store.lease_ns > until
+    node.store.forget("j/0/1")
+    assert (await node.run("k/0/1", "exit 0")).worker_id == "k/0/1"
+    await node.end("k/0/1")
 
 
 async def test_nothing_starts_without_a_lease(make_node: MakeNode) -> None:

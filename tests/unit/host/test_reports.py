@@ -41,6 +41,19 @@ def standing() -> Standing:
     return Standing(service="placer", ordinal=1, cell="lab")
 
 
+def test_a_log_on_a_full_disk_costs_lines_and_not_the_process(out: io.StringIO) -> None:
+    with open("/dev/full", "wb", buffering=0) as disk:
+        full = io.TextIOWrapper(disk, write_through=True)
+        with pytest.raises(OSError, match="No space left on device"):
+            full.write("a line\n")
+        logs.set_up(standing(), level=logs.LogLevel.INFO, style=logs.LogFormat.JSON, out=full)
+        structlog.get_logger().info("one")
+        logging.getLogger("library").error("two")
+    logs.set_up(standing(), level=logs.LogLevel.INFO, style=logs.LogFormat.JSON, out=out)
+    structlog.get_logger().info("three")
+    assert [line["event"] for line in lines(out)] == ["three"]
+
+
 def test_each_line_says_who_where_and_why(out: io.StringIO) -> None:
     here = standing()
     here.cause = MessageId("wish.lab.7")
