@@ -17,34 +17,18 @@ from rackwright.wire.ids import JobId
 from tests.e2e.troubles import published, riding
 from tests.support.composed import AGENTS, NATS, composed_site, reached
 from tests.support.containers import Site
-from tests.support.engine import ROOT, build, image
+from tests.support.engine import ROOT, image
+from tests.support.previous import PREVIOUS, TREE_ENV, build_previous
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="package")]
 PROJECT = "rackwright-life"
-PREVIOUS = "rackwright:previous"
 
 
 @pytest.fixture(scope="module")
 def previous(built: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree of the commit before the last that changed the code, and `PREVIOUS` of it.
-
-    Without history it is this tree. A release pipeline has the image of the last release instead.
-    """
-    asked = subprocess.run(
-        ["git", "log", "-2", "--format=%H", "--", "proto", "libs", "services"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    for commit in asked.stdout.split()[1:]:
-        packed = subprocess.run(
-            ["git", "archive", commit], cwd=ROOT, capture_output=True, check=False
-        )
-        if packed.returncode == 0:
-            folder = tmp_path_factory.mktemp("previous")
-            subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)
-            build(PREVIOUS, folder, VERSION="previous")
-            return folder
-    build(PREVIOUS, ROOT, VERSION="previous")
-    return ROOT
+    """The tree of `PREVIOUS`, whose image is there."""
+    named = os.environ.get(TREE_ENV)
+    return Path(named) if named else build_previous(tmp_path_factory.mktemp("previous"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")

@@ -71,7 +71,8 @@ def encode_value(message: Envelope[Any]) -> bytes:
     An unknown field of a value is an error, and an agent may be older than the service that writes.
     So it is not told of a field that nobody has used yet, and stumbles only over one that is used.
     """
-    return _writer(type(message.body)).dump_json(message, exclude_defaults=True)
+    unhashable_to_mypy: Any = type(message.body)
+    return _writer(unhashable_to_mypy).dump_json(message, exclude_defaults=True)
 
 
 def seal(commit: Commit[Any]) -> bytes:
