@@ -59,9 +59,7 @@ async def main() -> int:
             life(Path(folder), environment),
         )
     wrong = [one for one in statuses if one not in {0, NO_TESTS}]
-    if wrong or all(one == NO_TESTS for one in statuses):
-        return max(statuses)
-    return 0
+    return 1 if wrong or all(one == NO_TESTS for one in statuses) else 0
 
 
 if __name__ == "__main__":
