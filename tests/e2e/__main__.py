@@ -17,6 +17,8 @@ from tests.support.previous import TREE_ENV, build_previous
 HERE = "tests/e2e"
 APART = ("test_cluster.py", "test_life.py")  # each has a compose project of its own
 CELL = [HERE, *(f"--ignore={HERE}/{name}" for name in APART)]
+# Where the machine is busy with three cells, to bring one up may take as long as a test may hang.
+HANGS = ("-o", "faulthandler_timeout=900")
 NO_TESTS = 5  # pytest's status; of a group of which none was chosen
 
 
@@ -24,7 +26,7 @@ async def run(name: str, words: list[str], environment: dict[str, str]) -> int:
     """Run one group; what it said is shown when it is over. Returns pytest's status."""
     begun = time.monotonic()
     report = f"--junitxml=build/junit-containers-{name}.xml"
-    command = [sys.executable, "-m", "pytest", *words, report, *sys.argv[1:]]
+    command = [sys.executable, "-m", "pytest", *words, report, *HANGS, *sys.argv[1:]]
     made = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
