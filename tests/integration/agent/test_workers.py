@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from rackwright.agent.refusals import (
     UnknownWorker,
 )
 from tests.integration.agent.helpers import PATIENCE_S, Node, collect, gone, lives, written
+from tests.support.full_disk import disk_takes_nothing
 
 MakeNode = Callable[..., Node]
 ROOT = Path(__file__).parents[3]
@@ -116,17 +115,6 @@ async def test_ended_is_final(make_node: MakeNode, tmp_path: Path) -> None:
         third.store.prepare(spec)
     assert (tmp_path / "ran").read_text() == "ran\n"
     assert list((tmp_path / "node/workers").iterdir()) == []
-
-
-@contextmanager
-def disk_takes_nothing() -> Iterator[None]:
-    """The kernel refuses this process every byte of a file, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 async def test_a_disk_that_takes_nothing_ends_no_agent(make_node: MakeNode) -> None:

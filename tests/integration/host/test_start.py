@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rackwright.bus.ports import Appended, Bus
 from rackwright.core.fleet import Fleet
@@ -33,6 +34,7 @@ from rackwright.wire.entries.cell import LedgerTicked, SnapshotVerified
 from rackwright.wire.ids import CellName, LedgerId
 from rackwright.wire.subjects import Subjects
 from tests.integration.host.helpers import ledger, running, until
+from tests.support.full_disk import disk_takes_nothing
 
 
 async def grow(bus: Bus, count: int) -> Fleet:
@@ -189,6 +191,27 @@ async def test_what_is_trimmed_is_archived_first(bus: Bus, tmp_path: Path) -> No
     kept = "".join(segment.path.read_text() for segment in segments)
     assert all(commit.id in kept for commit in whole[:7])
     assert dump(await folded(bus)) == dump(fleet)
+
+
+async def test_nothing_is_trimmed_that_a_full_disk_did_not_take(bus: Bus, tmp_path: Path) -> None:
+    """It is said, and done the next time, when there is room."""
+    fleet = await grow(bus, 9)
+    await save(bus, fleet)
+
+    async def trim(to: int) -> None:
+        asks = (TrimLedger(to=to), WriteSnapshot(seq=fleet.seq))
+        runner = Runner(Keeper(*asks), Hears(), bus, archive=tmp_path)
+        async with running(runner):
+            await until(lambda: runner.state is not None and len(runner.state.told) == 1)
+
+    with disk_takes_nothing(), capture_logs() as said:
+        await trim(4)
+    assert "trim.failed" in {one["event"] for one in said}
+    assert (await bus.ledger.ends()).first == 1
+    await trim(7)
+    assert (await bus.ledger.ends()).first == 8
+    segments = Archive(tmp_path, fleet.ledger).segments()
+    assert [(segment.first, segment.last) for segment in segments] == [(1, 7)]
 
 
 async def test_without_an_archive_nothing_is_trimmed(bus: Bus) -> None:
