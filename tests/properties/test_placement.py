@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rackwright.core.legality import illegal
@@ -44,7 +45,7 @@ policies = st.builds(
 
 sizes = st.one_of(
     st.builds(lambda nodes: {"nodes": nodes}, st.integers(1, 14)),
-    st.builds(lambda gpus: {"gpus": gpus}, st.sampled_from((1, 2, 3, 4, 8, 12))),
+    st.builds(lambda gpus: {"gpus": gpus}, st.sampled_from((0, 1, 2, 3, 4, 8, 12))),
     st.builds(
         lambda sizes: {
             "groups": tuple(
@@ -59,6 +60,8 @@ sizes = st.one_of(
 specs = st.builds(
     lambda size, **more: JobSpec(name=JobId("j"), **(size | more)),
     sizes,
+    cpus=st.none() | st.sampled_from((8.0, 30.0, 100.0)),
+    memory_gb=st.none() | st.sampled_from((60.0, 200.0)),
     slice_nodes=st.none() | st.integers(1, NODES),
     uneven=st.sampled_from(Uneven),
     max_per_rack=st.none() | st.integers(1, 2),
@@ -86,7 +89,7 @@ troubles = st.tuples(
 
 
 def build(policy: Policy, racks: int, kinds: list[int], draw: Any) -> Cell:
-    """Racks in two blocks; `kinds` says which nodes have another driver or a label."""
+    """Racks in two blocks; `kinds` says which nodes have another driver, a label, or are small."""
     made = cell(0, policy=policy, sound=False)
     for number in range(racks):
         spec = rack_spec(f"r{number}", NODES, path=(f"b{number % 2}",))
@@ -95,7 +98,9 @@ def build(policy: Policy, racks: int, kinds: list[int], draw: Any) -> Cell:
             kind = kinds[(number * NODES + turn) % len(kinds)]
             labels = {"zone": "a"} if kind != 1 else {}
             driver = "580" if kind == 2 else "570"
-            made.join(name, hardware(name, driver=driver, labels=labels))
+            cores, memory = (144, 960.0) if kind != 3 else (64, 256.0)
+            more: dict[str, Any] = {"cores": cores, "memory_gb": memory}
+            made.join(name, hardware(name, driver=driver, labels=labels, **more))
     for what, rack, at in draw:
         disturb(made, what, rack % racks, at)
     made.sound = True
@@ -131,9 +136,11 @@ def disturb(made: Cell, what: str, rack: int, at: int) -> None:
 
 @settings(max_examples=120)
 @given(
-    policy=policies,
+    policy=st.builds(
+        lambda policy, racks: replace(policy, spare_racks=racks), policies, st.integers(0, 2)
+    ),
     racks=st.integers(1, 5),
-    kinds=st.lists(st.sampled_from((0, 0, 0, 0, 1, 2)), min_size=1, max_size=30),
+    kinds=st.lists(st.sampled_from((0, 0, 0, 0, 1, 2, 3)), min_size=1, max_size=30),
     jobs=st.lists(specs, min_size=1, max_size=12),
     bad=st.lists(troubles, max_size=6),
 )
@@ -162,7 +169,8 @@ def test_placements_are_legal_whole_and_repeatable(
 
 @given(spec=specs, jobs=st.lists(specs, max_size=6), policy=policies)
 def test_more_room_never_hurts(spec: JobSpec, jobs: list[JobSpec], policy: Policy) -> None:
-    """What fits beside others fits without them."""
+    """What fits beside others fits without them; work without GPUs needs others."""
+    assume(spec.gpus != 0)
     made = build(policy, 4, [0], ())
     for turn, other in enumerate(jobs):
         job = made.queue(f"o{turn}", other)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from rackwright.sim.paths import Weather
+from rackwright.wire.ids import QueueName
 from rackwright.wire.policy import Policy
 
 # Mean number of times a fault comes in a story, when a seed has it.
@@ -62,6 +63,7 @@ KINDS = (*RATES, *RATES_ADDED, *STATES)
 
 POLICY = Policy(
     slice_nodes=4,
+    cpu_only_queues=(QueueName("default"),),
     heartbeat_s=1.0,
     suspect_after_s=2.5,
     fence_after_s=4.0,

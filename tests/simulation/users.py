@@ -104,10 +104,12 @@ class Users:
         )
 
     def _elastic(self, number: int, size: dict[str, object]) -> dict[str, object]:
-        """Some work goes on with fewer slices, and some groups have replicas."""
+        """Some goes on with fewer slices, some has no GPUs, and some groups have replicas."""
         random = Random(f"elastic {self.world.knobs.seed} {number}")
         if isinstance(size.get("nodes"), int) and random.random() < 0.4:
             return size | {"min_slices": 1, "slice_nodes": random.choice((1, 2))}
+        if "gpus" in size and random.random() < 0.4:
+            return {"gpus": 0}  # refused if it may not be killed
         if "groups" in size and random.random() < 0.6:
             lead = Group(name=JobId("lead"), nodes=1)
             work = Group(name=JobId("work"), nodes=2, replicas=2)
