@@ -73,6 +73,8 @@ async def test_one_json_message_of_any_client(live: Live) -> None:
             "RACKWRIGHT_INCARNATION": "1",
             "RACKWRIGHT_WORKER": f"hello-1/{rank}/1",
             "RACKWRIGHT_GPUS": "0,1,2,3",
+            "RACKWRIGHT_CPUS": "144",
+            "RACKWRIGHT_MEMORY_GB": "960",
             "RACKWRIGHT_MEMBERSHIP_FILE": str(files / "files/membership.json"),
             "RACKWRIGHT_NOTICE_FILE": str(files / "files/notice.json"),
             "RACKWRIGHT_REPORT_FILE": str(files / "files/report"),
