@@ -29,12 +29,13 @@ help: ## list these targets
 demo: .venv ## run a small cell with real processes on this machine
 	.venv/bin/rackwright demo
 
-test: .venv ## run all tests; the report goes to build/junit.xml
+test: .venv ## run all tests in two processes; the report goes to build/junit.xml
 	@mkdir -p build
-	.venv/bin/python -m pytest --junitxml=build/junit.xml
+	.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --junitxml=build/junit.xml
 
-test-containers: .venv ## run the tests that need a Docker engine; builds the image
-	RACKWRIGHT_REQUIRE_DOCKER=1 .venv/bin/python -m pytest tests/e2e
+test-containers: .venv ## run the tests that need a Docker engine, three cells side by side; builds the image
+	@mkdir -p build
+	RACKWRIGHT_REQUIRE_DOCKER=1 .venv/bin/python -m tests.e2e $(ARGS)
 
 fuzz: .venv ## fuzz every reader of foreign bytes: make fuzz SECONDS=60
 	@for target in $$(.venv/bin/python -m tests.fuzz --list); do \

@@ -7,6 +7,7 @@ with a Prometheus, by RACKWRIGHT_REQUIRE_PROMETHEUS.
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,9 +16,11 @@ from tests.support import prometheus
 from tests.support.engine import REQUIRE_ENV, engine_missing
 
 E2E = Path(__file__).parent / "e2e"
-SCRAPED = Path(__file__).parent / "integration" / "gateway" / "test_prometheus.py"
+INTEGRATION = Path(__file__).parent / "integration"
+SCRAPED = INTEGRATION / "gateway" / "test_prometheus.py"
 LEFT_OUT = pytest.StashKey[int]()
 UNSCRAPED = pytest.StashKey[int]()
+LACKS = pytest.StashKey[str]()
 
 settings.register_profile(
     "rackwright",
@@ -30,16 +33,35 @@ settings.load_profile("rackwright")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a program that is not there, if that is allowed."""
+    """Leave out what needs a program that is not there, if that is allowed; share out the rest."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_beside(item.path)))
     _without_prometheus(config, items)
     containers = [item for item in items if E2E in item.path.parents]
     if not containers or not (why := engine_missing()):
         return
     if os.environ.get(REQUIRE_ENV):
-        pytest.exit(f"{REQUIRE_ENV} is set, but {why}", returncode=1)
+        for item in containers:
+            item.stash[LACKS] = f"{REQUIRE_ENV} is set, but {why}"
+        return
     config.stash[LEFT_OUT] = len(containers)
     config.hook.pytest_deselected(items=containers)
     items[:] = [item for item in items if E2E not in item.path.parents]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that may not be left out fails without its program."""
+    if lacks := item.stash.get(LACKS, ""):
+        pytest.fail(lacks, pytrace=False)
+
+
+def _beside(path: Path) -> str:
+    """What goes to one and the same process when there are several: live cells one after the other,
+    as each wants the machine for itself; of the rest a module at a time."""
+    for alone in (INTEGRATION, E2E):
+        if alone in path.parents:
+            return alone.name
+    return str(path)
 
 
 def _without_prometheus(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,11 +69,27 @@ def _without_prometheus(config: pytest.Config, items: list[pytest.Item]) -> None
     if not needing or not (why := prometheus.prometheus_missing()):
         return
     if os.environ.get(prometheus.REQUIRE_ENV):
-        told = f"{prometheus.REQUIRE_ENV} is set, but {why}: {prometheus.HOW_TO_GET_IT}"
-        pytest.exit(told, returncode=1)
+        for item in needing:
+            told = f"{prometheus.REQUIRE_ENV} is set, but {why}: {prometheus.HOW_TO_GET_IT}"
+            item.stash[LACKS] = told
+        return
     config.stash[UNSCRAPED] = len(needing)
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item.path != SCRAPED]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes tells the one that reports."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["left_out"] = [session.config.stash.get(key, 0) for key in (LEFT_OUT, UNSCRAPED)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each of several processes has left out the same."""
+    for key, count in zip((LEFT_OUT, UNSCRAPED), node.workeroutput["left_out"], strict=True):
+        node.config.stash[key] = count
 
 
 def pytest_terminal_summary(
