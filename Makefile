@@ -5,7 +5,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check -qq
 CODE := $(wildcard proto libs services tests benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm model study study-spares schemas users constraints clean
+.PHONY: help .venv demo test test-containers fuzz crash lint types bench trace swarm model failover study study-spares schemas users constraints clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[-.a-z]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ model: .venv ## explore the fencing protocol with the real machines: make model 
 
 crash: .venv ## kill and pause every process of a live cell: make crash COUNT=200 SEED=1
 	@.venv/bin/python -m tests.integration.crash --count $(or $(COUNT),200) --seed $(or $(SEED),1)
+
+failover: .venv ## measure how long appends wait when three servers lose their leader; needs root
+	.venv/bin/python -m tests.integration.cluster $(ARGS)
 
 schemas: .venv ## write the JSON Schemas of the wire and the tables of the settings anew
 	.venv/bin/python -m rackwright.wire.schema

@@ -4,7 +4,7 @@ Used by `rackwright verify`, the demo, the simulator and the crash tests alike. 
 in CHECKS, so that a clean result can say what it means.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,8 @@ class Audit:
             self.counts[entry.TYPE] = self.counts.get(entry.TYPE, 0) + 1
             for what in self._entry(before, after, entry):
                 self._found(after.seq, what)
+        for what in _budgets(before, after, commit.entries):
+            self._found(after.seq, what)
         if self.commits % self.every == 0:
             self.scan(after)
 
@@ -111,12 +113,9 @@ def _recovery(before: Fleet, after: Fleet, entry: Entry) -> Iterator[str]:
         case SliceMoved():
             yield from _evictions(before, entry.evicted)
             yield from _others_unchanged(before, after, entry.job, entry.index, None)
-            yield from _budget(before, after, entry.job)
         case SliceRestarted():
             changed = set(entry.ranks)
             yield from _others_unchanged(before, after, entry.job, entry.index, changed)
-            if not entry.charge:
-                yield from _budget(before, after, entry.job)
         case JobShrunk() | JobGrown():
             yield from _the_rest_unchanged(before, after, entry.job)
         case DefragPlanned():
@@ -148,7 +147,6 @@ def _swap(before: Fleet, after: Fleet, entry: SliceSwapped) -> Iterator[str]:
             yield f"{entry.job}: rank {swap.rank} got the node it fled from"
     changed = {swap.rank for swap in entry.swaps}
     yield from _others_unchanged(before, after, entry.job, entry.index, changed)
-    yield from _budget(before, after, entry.job)
 
 
 def _pair(before: Fleet, after: Fleet, name: JobId) -> tuple[Job, Job] | None:
@@ -179,7 +177,7 @@ def _others_unchanged(
 
 
 def _the_rest_unchanged(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:
-    """Ranks that are there before and after keep their worker, and no retry was used."""
+    """Ranks that are there before and after keep their worker."""
     pair = _pair(before, after, name)
     if pair is None or pair[1].membership - pair[0].membership != 1:
         return
@@ -187,16 +185,19 @@ def _the_rest_unchanged(before: Fleet, after: Fleet, name: JobId) -> Iterator[st
     for rank in old.rank_numbers():
         if new.has_rank(rank) and old.worker(rank) != new.worker(rank):
             yield f"{name}: rank {rank} lost its process while others left or came"
-    yield from _budget(before, after, name)
 
 
-def _budget(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:
-    """Of several entries of one job in a commit one may be charged: legality has seen each."""
-    pair = _pair(before, after, name)
-    if pair is None or pair[1].membership - pair[0].membership > 1:
-        return
-    if pair[0].retries != pair[1].retries:
-        yield f"{name}: a recovery used up a retry"
+def _budgets(before: Fleet, after: Fleet, entries: Sequence[Entry]) -> Iterator[str]:
+    """A recovery uses up a retry only if its entry says so; a commit may hold several of a job."""
+    charged: dict[JobId, int] = {}
+    for entry in entries:
+        if isinstance(entry, SliceSwapped | SliceMoved | SliceRestarted | JobShrunk | JobGrown):
+            charge = isinstance(entry, SliceRestarted) and entry.charge
+            charged[entry.job] = charged.get(entry.job, 0) + charge
+    for name, told in charged.items():
+        pair = _pair(before, after, name)
+        if pair is not None and pair[1].retries - pair[0].retries != told:
+            yield f"{name}: a recovery used up a retry"
 
 
 def _homes(after: Fleet, entry: DefragPlanned) -> Iterator[str]:

@@ -1,0 +1,124 @@
+"""One writer at a ledger of three copies, and what became of what it was told is in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rackwright.bus.errors import BusAway, RequestFailed
+from rackwright.bus.jetstream import JetStreamBus, connect
+from rackwright.bus.options import ConnectOptions
+from rackwright.bus.ports import Appended
+from rackwright.bus.streams import Kind
+from tests.support.network import Lab, Server
+
+PLACED = "rackwright.lab.ledger.job.placed"
+PAUSE_S = 0.02  # between two tries while there is no answer
+
+
+@dataclass(slots=True)
+class Writer:
+    """Appends by compare behind `first`, one at a time, and reads what is there, until cancelled.
+
+    A refusal is no proof that something is in, and of a leader without a quorum it is not even one
+    that something else is: only what was read counts besides what was acknowledged. `acked`: the
+    numbers of appends that the bus has said are in; `times`: when, on the monotonic clock.
+    `found`: those that had no answer and were read.
+    """
+
+    bus: JetStreamBus
+    first: int
+    acked: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    read: int = 0
+    found: int = 0
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        n = self.first
+        while True:
+            outcome = await self.bus.ledger.append(PLACED, b"%d" % n, expected=n)
+            if outcome == Appended(seq=n + 1):
+                self.acked.append(n)
+                self.times.append(time.monotonic())
+                self.more.set()
+                n += 1
+            elif self.read > n:
+                self.found += 1
+                n += 1
+            else:
+                await asyncio.sleep(PAUSE_S)
+
+    async def follow(self) -> None:
+        """Read on, until it is cancelled."""
+        async with self.bus.ledger.follow(self.first + 1) as feed:
+            while True:
+                self.read = max([self.read, *(one.seq for one in await feed.batch())])
+
+    def longest_wait(self, since: int) -> float:
+        """Seconds between two acknowledgements one after the other, from the one at `since` on."""
+        return max(after - before for before, after in pairwise(self.times[since:]))
+
+    async def several(self, count: int) -> None:
+        """Until so many more are in."""
+        until = len(self.acked) + count
+        while len(self.acked) < until:
+            self.more.clear()
+            await self.more.wait()
+
+    async def lost(self) -> int:
+        """How many acknowledged appends are not where they were said to be."""
+        there: dict[int, bytes] = {}
+        async with self.bus.ledger.follow(self.first + 1) as feed, asyncio.timeout(60):
+            while self.acked and self.acked[-1] + 1 not in there:
+                there |= {one.seq: one.data for one in await feed.batch()}
+        return sum(there.get(n + 1) != b"%d" % n for n in self.acked)
+
+
+async def open_bus(servers: list[Server], identity: str) -> JetStreamBus:
+    """A connection to any of these, as the product makes one."""
+    urls = tuple(server.url for server in servers)
+    options = ConnectOptions(servers=urls, identity=identity)
+    return await connect(options, "lab", replicas=3)
+
+
+async def ready(bus: JetStreamBus) -> None:
+    """The servers have elected, and the streams are there."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await bus.ensure()
+                return
+            except (BusAway, RequestFailed):
+                await asyncio.sleep(PAUSE_S)
+
+
+async def leader(lab: Lab, bus: JetStreamBus) -> Server:
+    """Whom at least two servers take for the leader of the ledger; one alone may be mistaken."""
+    name = bus.specs[Kind.LEDGER].name
+    async with asyncio.timeout(120):
+        while True:
+            said = await asyncio.to_thread(lambda: [one.leader_of(name) for one in lab.servers])
+            for found in lab.servers:
+                if said.count(found.name) >= 2:
+                    return found
+            await asyncio.sleep(PAUSE_S)
+
+
+@asynccontextmanager
+async def writing(bus: JetStreamBus) -> AsyncIterator[Writer]:
+    """A writer at work; it is at rest afterwards."""
+    writer = Writer(bus=bus, first=(await bus.ledger.ends()).last)
+    tasks = {asyncio.create_task(writer.run()), asyncio.create_task(writer.follow())}
+    try:
+        await writer.several(20)
+        yield writer
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
