@@ -4,7 +4,10 @@ Only what entries said is written. What follows from it (masks, shapes, the inde
 made anew on loading, so a snapshot cannot hold a counter that is wrong.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Any, get_args, get_type_hints
 
 from immutables import Map
 
@@ -133,6 +136,24 @@ def _rack_record(rack: Rack) -> RackRecord:
         tenants=tuple((tenancy.job, tenancy.slice) for tenancy in rack.tenancies),
         leaving=rack.leaving,
     )
+
+
+@cache
+def shape() -> str:
+    """Names what this release writes down of a fleet, by the names of all fields in their order.
+
+    Another release may keep more or less of the same ledger, and then has other bytes of it.
+    """
+    return sha256(_spelled(FleetRecord).encode()).hexdigest()[:16]
+
+
+def _spelled(kind: Any) -> str:
+    """A type with everything that is in it."""
+    inner = "".join(_spelled(one) for one in get_args(kind))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        inner = "".join(f"{one.name}:{_spelled(hints[one.name])};" for one in fields(kind))
+    return f"{getattr(kind, '__name__', kind)}[{inner}]" if inner else str(kind)
 
 
 def dump(fleet: Fleet) -> bytes:

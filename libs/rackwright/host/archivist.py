@@ -20,7 +20,7 @@ from rackwright.core.machine import (
     TrimLedger,
     WriteSnapshot,
 )
-from rackwright.core.snapshot import dump
+from rackwright.core.snapshot import dump, shape
 from rackwright.host.archive import Archive, ArchiveBroken
 from rackwright.host.commits import Author
 from rackwright.host.crew import Crew
@@ -115,6 +115,8 @@ class Archivist:
             if found.ledger != fleet.ledger or found.seq <= self._newest:
                 continue
             manifest = await read_manifest(self._bus, found)
+            if manifest.shape != shape():
+                continue  # of a copy of another release: nothing here has those bytes
             await self._tell_stored(found.seq, manifest.sha256)
             return True
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rackwright.bus.ports import Bus
 from rackwright.core.fleet import FOLD_VERSION, Fleet
-from rackwright.core.snapshot import load
+from rackwright.core.snapshot import load, shape
 from rackwright.host.commits import Author
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, LedgerId
@@ -113,6 +113,7 @@ async def write(bus: Bus, author: Author, fleet: Fleet, data: bytes, at: float) 
         sha256=digest(data),
         chunks=len(chunks),
         size=len(data),
+        shape=shape(),
     )
     await bus.snapshots.write(
         subjects.snapshot(fleet.ledger, fleet.seq, MANIFEST), author.said(manifest, at)

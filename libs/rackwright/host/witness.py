@@ -1,6 +1,7 @@
 """Compares this process's own fold with what two copies of the dispatcher agreed on (P1.8).
 
-It finds every way in which two processes can fold differently: a version, a bug, bad memory.
+It finds every way in which two processes can fold differently: a bug, a rule, bad memory. A
+release that keeps something else of a fleet has other bytes of it: with those nothing is compared.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import deque
 import structlog
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.snapshot import dump
+from rackwright.core.snapshot import dump, shape
 from rackwright.host.clock import Clock
 from rackwright.host.errors import Stopped
 from rackwright.host.snapshots import digest
@@ -43,6 +44,9 @@ class Witness:
         if not 0 <= place < len(self._fleets):
             return None
         self._next = self._mono() + EVERY_S
+        if entry.shape != shape():
+            self._log.info("fold.not_compared", seq=entry.seq, shape=entry.shape)
+            return None
         return self._fleets[place], entry
 
     async def compare(self, fleet: Fleet, entry: SnapshotVerified) -> None:

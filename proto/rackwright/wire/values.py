@@ -119,7 +119,8 @@ class JobValue(Body):
 class SnapshotManifest(Body):
     """Written last: its presence says that the snapshot of the fold at `seq` is complete.
 
-    `last_id` is the id of the commit at `seq`, `size` the bytes before chunking, `sha256` theirs.
+    `last_id` is the id of the commit at `seq`, `size` the bytes before chunking, `sha256` theirs,
+    `shape` what they are made of (see `snapshot.verified`).
     """
 
     TYPE: ClassVar[str] = "snapshot.manifest"
@@ -130,3 +131,4 @@ class SnapshotManifest(Body):
     sha256: str
     chunks: Counted
     size: Natural
+    shape: str = ""

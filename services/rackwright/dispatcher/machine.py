@@ -26,6 +26,7 @@ from rackwright.core.machine import (
     WriteSnapshot,
 )
 from rackwright.core.projection import assignments, job_value, waits
+from rackwright.core.snapshot import shape
 from rackwright.wire.entries.cell import SnapshotVerified
 from rackwright.wire.ids import JobId, WorkerId, parse_worker
 from rackwright.wire.signals import ENDED
@@ -219,7 +220,7 @@ def _stored(state: State, seq: int, sha256: str, mono: float) -> list[Effect]:
 
 def _checked(state: State, event: SnapshotChecked) -> list[Effect]:
     if event.equal:
-        state.verified = SnapshotVerified(seq=event.to, sha256=event.sha256)
+        state.verified = SnapshotVerified(seq=event.to, sha256=event.sha256, shape=shape())
         return []
     fields = {"from_seq": event.seq, "to_seq": event.to, "sha256": event.sha256}
     return [Note(level="error", event="snapshot.diverged", fields=fields)]

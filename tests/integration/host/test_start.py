@@ -22,7 +22,7 @@ from rackwright.core.machine import (
     WakeAt,
     WriteSnapshot,
 )
-from rackwright.core.snapshot import dump
+from rackwright.core.snapshot import dump, shape
 from rackwright.host import snapshots
 from rackwright.host.archive import Archive
 from rackwright.host.commits import Author
@@ -220,11 +220,11 @@ async def test_without_an_archive_nothing_is_trimmed(bus: Bus) -> None:
     assert (await bus.ledger.ends()).first == 1
 
 
-async def verified(bus: Bus, sha256: str) -> None:
+async def verified(bus: Bus, sha256: str, made_of: str = "") -> None:
     """Say in the ledger that two copies agreed on the fold at its end."""
     fleet = await folded(bus)
     author = Author(CellName(bus.cell), "dispatcher", 1)
-    entry = SnapshotVerified(seq=fleet.seq, sha256=sha256)
+    entry = SnapshotVerified(seq=fleet.seq, sha256=sha256, shape=made_of or shape())
     sealed = author.seal(fleet, Offer(entries=(entry,)), 0.0)
     outcome = await bus.ledger.append(sealed.subject, sealed.data, expected=fleet.seq)
     assert isinstance(outcome, Appended)
@@ -239,6 +239,19 @@ async def test_a_fold_that_diverged_stops_deciding(bus: Bus) -> None:
         await verified(bus, "0" * 64)
         await until(lambda: runner.standing.stopped_at is not None)
     assert "diverged" in runner.standing.why
+
+
+async def test_a_fold_is_not_compared_with_that_of_another_release(bus: Bus) -> None:
+    """In a rolling upgrade the dispatcher may be of another release, and nobody stops for it."""
+    runner = Runner(Keeper(), Hears(), bus)
+    with capture_logs() as said:
+        async with running(runner):
+            await until(lambda: runner.standing.ready)
+            fleet = await grow(bus, 2)
+            await verified(bus, "0" * 64, "another")
+            await until(lambda: runner.standing.fleet.seq == fleet.seq + 1)
+            assert runner.standing.stopped_at is None
+    assert "fold.not_compared" in {one["event"] for one in said}
 
 
 async def test_a_fold_that_agrees_goes_on(bus: Bus) -> None:

@@ -16,6 +16,7 @@ from rackwright.core.machine import (
     Turn,
     WriteSnapshot,
 )
+from rackwright.core.snapshot import shape
 from rackwright.dispatcher.machine import (
     SNAPSHOT_ENTRIES,
     SNAPSHOT_S,
@@ -195,7 +196,7 @@ def test_a_snapshot_is_checked_against_the_one_before_and_verified_once() -> Non
     assert bench.hear(SnapshotStored(now=0.0, mono=0.0, seq=5, sha256="b")) == [check]
     good = SnapshotChecked(now=0.0, mono=0.0, seq=3, to=5, sha256="b", equal=True)
     assert bench.hear(good) == []
-    verified = SnapshotVerified(seq=5, sha256="b")
+    verified = SnapshotVerified(seq=5, sha256="b", shape=shape())
     assert Offer(entries=(verified,)) in bench.turn()
     bench.cell.add(verified)
     assert not [one for one in bench.folded() if isinstance(one, Offer)]

@@ -37,11 +37,16 @@ class LedgerTicked(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotVerified(Entry):
-    """Two copies folded to the same state at `seq`; `sha256` is the hash of its bytes."""
+    """Two copies folded to the same state at `seq`; `sha256` is the hash of its bytes.
+
+    `shape` names what those bytes are made of: only a release that keeps the same of a fleet can
+    compare its own. Empty: written before releases said it.
+    """
 
     TYPE: ClassVar[str] = "snapshot.verified"
     seq: Counted
     sha256: str
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
