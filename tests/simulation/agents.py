@@ -216,6 +216,7 @@ class SimNode:
         self._dirty = False
         self._said = 0
         self._waiting: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        self.heard_by: str | None = None  # the only monitor that its heartbeats reach
         self.deaf = False  # what it says arrives, echoes to it do not
         self.watch: Pipe = path.pipe()
         self.workers = self._new_workers()

@@ -46,6 +46,10 @@ RATES: dict[str, float] = {
     "policy set": 0.7,
     "repair": 2.0,
     "rack defined": 0.5,
+    "long silence": 0.7,
+    "minority": 0.7,
+    "wall clock jumps": 1.0,
+    "cell upgraded": 0.5,
 }
 # Added later, and drawn apart, so that seeds go on to mean what they meant.
 RATES_ADDED: dict[str, float] = {"read only": 0.7, "bus clock jumps": 1.0}
@@ -60,6 +64,7 @@ STATES: dict[str, float] = {
     "jobs run without a lease": 0.15,
 }
 KINDS = (*RATES, *RATES_ADDED, *STATES)
+LONG = frozenset({"long silence", "minority"})  # they last longer than a node is waited for
 
 POLICY = Policy(
     slice_nodes=4,
@@ -167,6 +172,10 @@ def draw(
         copies = {service: random.choice((1, 1, 1, 1, 2)) for service in SERVICES}
         drawn_jobs, drawn_s = random.choice((1, 2, 3, 4)), random.choice((3.0, 4.0, 6.0))
     rates = {kind: rate for kind, rate in rates.items() if kind not in without}
+    if not brief and LONG & rates.keys():
+        # What is silent for long must be silent long enough, and be missed by somebody.
+        drawn_s = max(drawn_s, 20.0)
+        copies["health-monitor"] = max(copies["health-monitor"], 2)
     return Knobs(
         seed=seed,
         racks=racks,

@@ -57,7 +57,8 @@ MACHINES: dict[str, tuple[Any, Hears, float]] = {
     "dispatcher": (Dispatcher, Hears(status=True, snapshots=True), STEP_S),
 }
 GONE_S = 3.5
-UNKNOWN_TO_OLD = "rack.held"
+UNKNOWN_TO_OLD = frozenset({"rack.held", "cell.upgraded"})
+UPGRADED = 2  # the fold version that the software of this world knows; its ledger begins with 1
 
 
 class Violated(AssertionError):
@@ -74,7 +75,7 @@ class OldSteps:
 
         def decode_old(stored: Stored) -> Commit[Entry]:
             commit = known(stored)
-            if commit.type == UNKNOWN_TO_OLD:
+            if commit.type in UNKNOWN_TO_OLD:
                 raise UnknownType("type", f"no entry {commit.type!r} is known")
             return commit
 
@@ -114,6 +115,8 @@ class Member:
         self.ordinal = ordinal
         self.clocks = clocks
         self.path = WindyPath(world.engine, world.knobs.weather, world.happened)
+        self.core = WindyPath(world.engine, world.knobs.weather, world.happened)
+        self.behind = False  # heartbeats and echoes go on, nothing of the ledger reaches it
         self.process: Process[Any] | None = None
         self.starts = 0
         self.old = False
@@ -232,7 +235,7 @@ class Member:
     def _do(self, process: Process[Any], deed: Deed) -> None:
         match deed:
             case SendEcho(echo=echo):
-                self.path.toss(self.world.echo_at_bus, echo)
+                self.core.toss(self.world.echo_at_bus, echo)
             case Project() if self._projector is not None:
                 fleet = process.standing.fleet
                 self._projector.project(deed, fleet.ledger, fleet.seq)

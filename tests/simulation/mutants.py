@@ -10,16 +10,18 @@ import pytest
 
 from rackwright.agent import obey
 from rackwright.bus.memory_store import MemoryStream
+from rackwright.bus.ports import Refused
 from rackwright.core import fold as folding
 from rackwright.core import legality, projection
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import seats
-from rackwright.health_monitor import beats, silence
+from rackwright.health_monitor import beats, returns, silence
 from rackwright.health_monitor import machine as monitor
 from rackwright.host import follower, snapshots, steps
 from rackwright.host.commits import Author
+from rackwright.host.flight import Flight
 from rackwright.host.keybook import There
-from rackwright.placer import course, reports
+from rackwright.placer import course, reports, starts, verdicts
 from rackwright.sim.projecting import SimProjector
 from rackwright.sim.sending import Sending
 from rackwright.wire.signals import WorkerState
@@ -155,6 +157,44 @@ def writes_values_once(patch: Patch) -> None:
     patch.setattr(SimProjector, "_retry", lambda *_: None)
 
 
+def without_fence(patch: Patch) -> None:
+    """Nobody ends a worker whose lease has ended."""
+    patch.setattr(SimWorkers, "_fenced", lambda _: None)
+
+
+def join_without_the_living(patch: Patch) -> None:
+    """A node that joins lists nobody as running."""
+    patch.setattr(returns, "ALIVE", frozenset())
+
+
+def refused_means_absent(patch: Patch) -> None:
+    """A commit that was refused is taken for lost, though an earlier sending of it is in."""
+    settled = Flight.settled
+
+    def forgetful(self: Flight, folded: int) -> Any:
+        if isinstance(self.outcome, Refused):
+            self.found = None
+        return settled(self, folded)
+
+    patch.setattr(Flight, "settled", forgetful)
+
+
+def started_when_prepared(patch: Patch) -> None:
+    """A worker that only waits at its gate is counted as up."""
+    is_up = reports.is_up
+
+    def counted(status: Any) -> bool:
+        return is_up(status) or (status is not None and status.state is WorkerState.PREPARED)
+
+    for module in (reports, starts, verdicts):
+        patch.setattr(module, "is_up", counted)
+
+
+def answers_again(patch: Patch) -> None:
+    """A wish that has been answered is answered again."""
+    patch.setattr(Fleet, "answered", lambda *_: False)
+
+
 MUTANTS: tuple[Callable[[Patch], None], ...] = (
     without_compare,
     without_compare_and_chain,
@@ -172,4 +212,9 @@ MUTANTS: tuple[Callable[[Patch], None], ...] = (
     trims_too_far,
     never_sends_again,
     writes_values_once,
+    without_fence,
+    join_without_the_living,
+    refused_means_absent,
+    started_when_prepared,
+    answers_again,
 )

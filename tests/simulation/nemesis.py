@@ -11,11 +11,11 @@ from rackwright.core.evolve import evolve
 from rackwright.core.machine import Offer
 from rackwright.host.commits import Author
 from rackwright.sim.paths import WindyPath
-from rackwright.wire.entries.cell import LedgerTicked
+from rackwright.wire.entries.cell import CellUpgraded, LedgerTicked
 from rackwright.wire.ids import LedgerId, NodeId, Owner
 from tests.simulation.agents import SimNode
 from tests.simulation.knobs import RATES, RATES_ADDED
-from tests.simulation.members import CELL, Member
+from tests.simulation.members import CELL, UPGRADED, Member
 from tests.simulation.users import Users
 from tests.simulation.world import World
 
@@ -51,7 +51,7 @@ class Nemesis:
         self.acts: dict[str, Callable[[], None]] = {
             "process killed": lambda: self.member().kill(),
             "process paused": self._pause_process,
-            "process cut off": lambda: self._cut([self.member().path]),
+            "process cut off": self._cut_process,
             "process restarted old": self._restart_old,
             "agent killed": self._kill_agent,
             "agent paused": self._pause_agent,
@@ -85,6 +85,10 @@ class Nemesis:
             "repair": users.repair,
             "rack defined": users.define,
             "bus clock jumps": self._jump,
+            "long silence": self._silence,
+            "minority": self._minority,
+            "wall clock jumps": self._set_wall,
+            "cell upgraded": self._upgrade,
         }
         assert set(self.acts) == {*RATES, *RATES_ADDED}
 
@@ -128,16 +132,64 @@ class Nemesis:
         self._corrupt()
         member.kill()
 
+    def _set_wall(self) -> None:
+        """Somebody sets the wall clock of a process, by seconds or by days."""
+        process = self.member().process
+        if process is not None:
+            by = self.random.choice((-1e6, -90.0, -5.0, 5.0, 90.0, 1e6))
+            process.set_wall(by)
+
     # Ways
 
-    def _cut(self, paths: list[WindyPath], longest_s: float = 8.0) -> None:
+    def _silence(self) -> None:
+        """A node is not heard for as long as it takes to declare it dead; its work may live on."""
+        node, for_s = self.node(), self.random.uniform(9.0, 16.0)
+        match self.random.randrange(4):
+            case 0:
+                self._cut([node.path], least_s=9.0, longest_s=16.0)
+            case 1 if node.agent is not None:
+                node.kill_agent()
+                self.world.engine.later(for_s, self._agent_again, node)
+            case 2 if node.agent is not None and not node.paused:
+                node.pause_agent()
+                self.world.engine.later(for_s, node.resume_agent)
+            case _:
+                node.deaf = True
+                self.world.engine.later(for_s, self._undeafen, node)
+
+    def _minority(self) -> None:
+        """A server cut off from the quorum has a monitor and a node: they go on hearing each other,
+        and of the ledger neither hears more."""
+        world, node = self.world, self.node()
+        monitors = [one for one in world.members if one.service == "health-monitor"]
+        member = self.random.choice(monitors)
+        if member.behind or node.heard_by is not None:
+            return
+        member.behind = True
+        node.heard_by = member.name
+        member.path.cut = True
+        world.count_copies()
+        world.engine.later(self.random.uniform(9.0, 16.0), self.join_again, member, node)
+
+    def join_again(self, member: Member, node: SimNode) -> None:
+        """The servers see each other again."""
+        member.behind = False
+        node.heard_by = None
+        member.path.mend()
+        self.world.count_copies()
+
+    def _cut(self, paths: list[WindyPath], longest_s: float = 8.0, least_s: float = 0.3) -> None:
         for path in paths:
             path.cut = True
-        self.world.engine.later(self.random.uniform(0.3, longest_s), self._mend, paths)
+        self.world.engine.later(self.random.uniform(least_s, longest_s), self._mend, paths)
 
     def _mend(self, paths: list[WindyPath]) -> None:
         for path in paths:
             path.mend()
+
+    def _cut_process(self) -> None:
+        member = self.member()
+        self._cut([member.path, member.core])
 
     def _cut_rack(self) -> None:
         rack = self.random.choice(self.world.racks).rack
@@ -149,7 +201,7 @@ class Nemesis:
 
     def _outage(self) -> None:
         """Nobody reaches the bus."""
-        members = [member.path for member in self.world.members]
+        members = [path for member in self.world.members for path in (member.path, member.core)]
         nodes = [node.path for node in self.world.nodes.values()]
         self._cut([*members, *nodes, self.users.path], longest_s=5.0)
 
@@ -197,6 +249,7 @@ class Nemesis:
     def give_back(self, node: SimNode) -> None:
         """Whatever was done to it is over."""
         node.deaf = False
+        node.heard_by = None
         node.habits.stuck_until = 0.0
         self.boot(node)
         if node.paused:
@@ -228,6 +281,16 @@ class Nemesis:
         """An hour either way, a few seconds, or right again."""
         ahead = self.random.uniform(*self.random.choice(((-HOUR, HOUR), (-5.0, 5.0), (0.0, 0.0))))
         self.world.bus_ahead = ahead
+
+    def _upgrade(self) -> None:
+        """An administrator has upgraded every copy and says so; one that was left out stops."""
+        world = self.world
+        fleet = world.ledger.fleet
+        if fleet.fold_version < UPGRADED:
+            entry = CellUpgraded(fold_version=fleet.fold_version + 1)
+            author = Author(CELL, "admin", 0, token=f"u{fleet.seq}")
+            sealed = author.seal(fleet, Offer(entries=(entry,)), world.engine.now)
+            world.ledger.append(sealed)
 
     def _lose_values(self) -> None:
         """What the buckets keep in memory is gone; whoever reconnects looks again."""

@@ -11,15 +11,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import structlog
 
 from rackwright.bus.streams import Kind
+from rackwright.core import fold as folding
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
+from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.probation import in_repair
 from rackwright.core.racks import Node
 from rackwright.dispatcher import machine as dispatcher
+from rackwright.host import snapshots
 from rackwright.host.errors import HostError
 from rackwright.sim.paths import Weather
 from rackwright.wire.ids import JobId
@@ -27,7 +31,7 @@ from rackwright.wire.nodes import RackFitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.wishes import ReleaseRack, Uncordon, Unpause
 from tests.simulation.knobs import Knobs
-from tests.simulation.members import Violated
+from tests.simulation.members import UPGRADED, Violated
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.users import ADMIN, Users
 from tests.simulation.world import World
@@ -59,14 +63,17 @@ class Outcome:
 
 @contextmanager
 def quickened() -> Iterator[None]:
-    """Snapshots every few virtual seconds, and a ledger that is trimmed soon behind them."""
-    kept = (dispatcher.SNAPSHOT_S, dispatcher.COPY_S, dispatcher.KEEP_TAIL)
-    dispatcher.SNAPSHOT_S, dispatcher.COPY_S, dispatcher.KEEP_TAIL = 4.0, 2.0, 5
+    """Snapshots every few virtual seconds, a ledger that is trimmed soon behind them, and software
+    that knows one fold version more than ledgers begin with."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     try:
-        yield
+        with (
+            patch.multiple(dispatcher, SNAPSHOT_S=4.0, COPY_S=2.0, KEEP_TAIL=5),
+            patch.object(folding, "FOLD_VERSION", UPGRADED),
+            patch.object(snapshots, "FOLD_VERSION", UPGRADED),
+        ):
+            yield
     finally:
-        dispatcher.SNAPSHOT_S, dispatcher.COPY_S, dispatcher.KEEP_TAIL = kept
         structlog.reset_defaults()
 
 
@@ -129,14 +136,16 @@ def _heal(world: World, users: Users, nemesis: Nemesis) -> None:
     world.tell("-- healed")
     world.calm = True
     calm = Weather(delay_s=0.005)
-    members = [member.path for member in world.members]
+    members = [path for member in world.members for path in (member.path, member.core)]
     for path in [*members, users.path, *(node.path for node in world.nodes.values())]:
         path.weather = calm
         path.mend()
     for member in world.members:
+        member.behind = False
         member.upgrade()
         if member.process is not None:
             member.process.resume()
+    world.count_copies()
     for node in world.nodes.values():
         nemesis.give_back(node)
     for name in world.nodes:
@@ -203,6 +212,9 @@ def fits(fleet: Fleet, job: Job) -> bool:
     spec = job.spec
     if any(other.slices for other in fleet.jobs.values()):
         return False
+    if spec.gpus == 0:  # it spoils no rack that could take a full slice
+        whole = whole_slice(fleet.policy, fleet.topology)
+        return any(0 < rack.usable.bit_count() < whole for rack in fleet.racks.values())
     if spec.nodes is None:
         return spec.gpus is not None and any(rack.usable for rack in fleet.racks.values())
     size = min(spec.slice_nodes or fleet.policy.slice_nodes, spec.nodes)

@@ -7,10 +7,14 @@ from collections import Counter
 
 import pytest
 
+from rackwright.core.policy.placement import place_on
+from rackwright.wire.ids import JobId
+from rackwright.wire.jobs import JobSpec
 from tests.simulation.knobs import KINDS, RATES, RATES_ADDED, draw
 from tests.simulation.shrink import Case, shrink
-from tests.simulation.story import play
+from tests.simulation.story import fits, play
 from tests.simulation.swarm import swarm
+from tests.support.fleets import cell
 
 SEEDS = 1000
 SAY = "from tests.simulation.swarm import one; print(one(7, brief=True).digest)"
@@ -67,3 +71,12 @@ def test_leaving_a_fault_out_changes_no_other_knob() -> None:
         whole.jobs,
         whole.copies,
     )
+
+
+def test_work_without_gpus_has_room_where_no_full_slice_fits() -> None:
+    """What the swarm asks of a cell at rest is what placement does."""
+    small = cell(1, nodes=4, policy=draw(0).policy)
+    job = small.queue("tokens", JobSpec(name=JobId("tokens"), gpus=0))
+    assert (fits(small.fleet, job), place_on(small.fleet, job) is not None) == (False, False)
+    small.unfit(small.rack("r0").nodes[0].name)
+    assert (fits(small.fleet, job), place_on(small.fleet, job) is not None) == (True, True)

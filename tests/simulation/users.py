@@ -28,6 +28,7 @@ from rackwright.wire.wishes import (
     Uncordon,
     Unpause,
 )
+from tests.simulation.knobs import LONG
 from tests.simulation.world import World
 
 OWNERS = (Owner("ann"), Owner("bob"))
@@ -99,9 +100,15 @@ class Users:
             grace_s=random.choice((0.0, 0.5, 2.0)),
             keep_on_failure=number % 4 == 3,
             prefer_previous=number % 3 == 1,
-            pretend_s=random.choice((0.2, 2.0, 5.0, 9.0)),
+            pretend_s=self._length(number, random.choice((0.2, 2.0, 5.0, 9.0))),
             **size,  # type: ignore[arg-type]
         )
+
+    def _length(self, number: int, drawn: float) -> float:
+        """Where nodes are silent for long, some work lasts longer than they are waited for."""
+        knobs = self.world.knobs
+        random = Random(f"length {knobs.seed} {number}")
+        return 25.0 if LONG & knobs.rates.keys() and random.random() < 0.5 else drawn
 
     def _elastic(self, number: int, size: dict[str, object]) -> dict[str, object]:
         """Some goes on with fewer slices, some has no GPUs, and some groups have replicas."""

@@ -182,9 +182,11 @@ class World:
             process = member.process
             if process is None or not process.hears.heartbeats:
                 continue
+            if self.nodes[beat.node].heard_by not in (None, member.name):
+                continue
             shards = share(*(process.standing.copies or (1, 0)))
             if shards == ("*",) or shard in shards:
-                member.path.toss(process.hear, process.beats, arrival)
+                member.core.toss(process.hear, process.beats, arrival)
 
     def echo_at_bus(self, echo: Echo) -> None:
         """A monitor has sent an echo."""
@@ -236,7 +238,11 @@ class World:
     def count_copies(self) -> None:
         """Who is present is known to everybody, a moment after it changed."""
         for service in self.knobs.copies:
-            there = [m for m in self.members if m.service == service and m.process is not None]
+            there = [
+                m
+                for m in self.members
+                if m.service == service and m.process is not None and not m.behind
+            ]
             for index, member in enumerate(there):
                 if member.process is not None:
                     member.process.set_copies(len(there), index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from rackwright.bus.ports import Stored
@@ -164,6 +164,10 @@ class Process(Generic[S]):
     def wall(self) -> float:
         """Its wall clock."""
         return self.engine.now + self._clocks.wall_s
+
+    def set_wall(self, by_s: float) -> None:
+        """Somebody sets its wall clock, forward or back."""
+        self._clocks = replace(self._clocks, wall_s=self._clocks.wall_s + by_s)
 
     # What it hears
 
