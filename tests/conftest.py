@@ -32,6 +32,7 @@ settings.register_profile(
 settings.load_profile("rackwright")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin that shares out looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what needs a program that is not there, if that is allowed; share out the rest."""
     for item in items:

@@ -284,7 +284,8 @@ class Live:
 
     @asynccontextmanager
     async def long_leases(self, seconds: float) -> AsyncIterator[None]:
-        """Work outlives a monitor that takes its time to start, while the block runs."""
+        """Work outlives a monitor that takes its time to start, while the block runs and until the
+        last of these leases is over."""
         policy = self.fleet.policy
         longer = replace(policy, fence_after_s=seconds)
         assert (await self.wish(SetPolicy(policy=longer))).granted

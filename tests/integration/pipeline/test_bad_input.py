@@ -99,7 +99,7 @@ async def test_what_can_never_run_is_rejected(
     [
         (job("bad-zero", nodes=0), "spec.nodes"),
         (job("bad-less", nodes=-4), "spec.nodes"),
-        (job("bad-gpu-zero", nodes=None, gpus=0), "spec.gpus"),
+        (job("bad-gpus", nodes=None, gpus=-1), "spec.gpus"),
         (job("bad-field", colour="red"), "spec.colour"),
         (job("bad-type", nodes="four"), "spec.nodes"),
         (job("bad-true", nodes=True), "spec.nodes"),

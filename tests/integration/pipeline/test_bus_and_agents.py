@@ -68,32 +68,6 @@ async def test_an_agent_that_starts_again_finds_its_workers(live: Live) -> None:
     assert (await live.ended("adopted")).state is JobState.FINISHED
 
 
-async def test_who_returns_before_a_monitor_does_has_lost_no_job(live: Live) -> None:
-    """The end of a host is told before anybody has admitted its return: no verdict comes of it."""
-    await live.start(live.spec("returns", 4))
-    _, node = solo_rank(live, "returns")
-    await live.start(live.spec("fails", 1))
-    session = live.board.nodes[node].session
-    monitor, host = live.stack.kept["health-monitor-0"], live.stack.agent_of(node)
-    async with live.long_leases(120.0):
-        since = live.now()
-        for one in (monitor, host):
-            one.hold()
-            await process_ends(one.kill(signal.SIGKILL))
-        below = live.stack.options.state_dir / "nodes" / node
-        assert kill_below(below) != {}
-        await gone(below)
-        host.release()
-        await live.board.until(lambda board: board.nodes[node].session != session)
-        live.tell("fails", "exit 3")  # is told later, and waits as long for its verdict
-        assert (await live.ended("fails")).state is JobState.FAILED
-        monitor.release()
-        await live.entry(NodeJoined, since, lambda one: one.node == node)
-        assert (await live.running("returns")).retries == 0
-        assert [one.job for one in live.entries(JobFailed, since)] == ["fails"]
-        assert live.entries(JobRequeued, since) == []
-
-
 async def test_a_bus_that_stops_for_longer_than_the_lease(live: Live) -> None:
     """All workers are fenced; nodes join anew, and every job goes on by itself."""
     names = {"lost-1": 4, "lost-2": 4, "lost-3": 2}
@@ -151,3 +125,32 @@ async def test_a_server_that_is_killed_and_back_within_the_lease(live: Live) -> 
     live.tell("through", "exit 0")
     assert (await live.ended("through")).state is JobState.FINISHED
     assert live.entries(NodeSuspected, since) == []
+
+
+async def test_who_returns_before_a_monitor_does_has_lost_no_job(live: Live) -> None:
+    """The end of a host is told before anybody has admitted its return: no verdict comes of it.
+
+    The last one here: its leases last into what comes after it.
+    """
+    await live.start(live.spec("returns", 4))
+    _, node = solo_rank(live, "returns")
+    await live.start(live.spec("fails", 1))
+    session = live.board.nodes[node].session
+    monitor, host = live.stack.kept["health-monitor-0"], live.stack.agent_of(node)
+    async with live.long_leases(40.0):
+        since = live.now()
+        for one in (monitor, host):
+            one.hold()
+            await process_ends(one.kill(signal.SIGKILL))
+        below = live.stack.options.state_dir / "nodes" / node
+        assert kill_below(below) != {}
+        await gone(below)
+        host.release()
+        await live.board.until(lambda board: board.nodes[node].session != session)
+        live.tell("fails", "exit 3")  # is told later, and waits as long for its verdict
+        assert (await live.ended("fails")).state is JobState.FAILED
+        monitor.release()
+        await live.entry(NodeJoined, since, lambda one: one.node == node)
+        assert (await live.running("returns")).retries == 0
+        assert [one.job for one in live.entries(JobFailed, since)] == ["fails"]
+        assert live.entries(JobRequeued, since) == []

@@ -250,7 +250,7 @@ async def test_work_without_gpus_sees_none_and_has_what_it_asked_for(live: Live)
     env = live.env("tokens", 0, 1)
     shown = ("CUDA_VISIBLE_DEVICES", "RACKWRIGHT_GPUS", "RACKWRIGHT_CPUS", "RACKWRIGHT_MEMORY_GB")
     assert [env[name] for name in shown] == ["", "", "40", "100"]
-    refused = await live.submit(live.spec("other", None, gpus=0))
+    refused = await live.submit(live.spec("no-gpus", None, gpus=0))
     assert isinstance(refused.entry, JobRejected)
     assert refused.entry.reason.numbers["field"] == "gpus"
 
