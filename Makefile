@@ -31,7 +31,7 @@ demo: .venv ## run a small cell with real processes on this machine
 
 test: .venv ## run all tests in two processes; the report goes to build/junit.xml
 	@mkdir -p build
-	.venv/bin/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --junitxml=build/junit.xml
+	.venv/bin/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder --junitxml=build/junit.xml
 
 test-containers: .venv ## run the tests that need a Docker engine, three cells side by side; builds the image
 	@mkdir -p build

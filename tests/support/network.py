@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,12 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import pytest
-
 from rackwright.bus.embedded import find_binary
 from rackwright.bus.permissions import User
 from rackwright.bus.streams import GIB, KIB
-from tests.support.disk import need_root
 
 CLIENTS, ROUTES, MONITOR = 4222, 6222, 8222
 LOOK_S = 0.05
@@ -164,9 +160,6 @@ async def _mislead(server: Server, about: Server) -> None:
 @asynccontextmanager
 async def lab(root: Path, users: Sequence[User] = ()) -> AsyncIterator[Lab]:
     """Three running servers; nothing of them is left afterwards."""
-    need_root("a network of one's own")
-    if shutil.which("ip") is None:
-        pytest.fail("a network of one's own needs the program ip: apt-get install iproute2")
     mark = os.getpid() % 100_000
     net = f"10.{200 + mark % 50}.{mark // 50 % 250}"
     made = Lab(hub=f"rw{mark}h")
