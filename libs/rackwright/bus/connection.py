@@ -11,7 +11,6 @@ import random
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
-from urllib.parse import ParseResult
 
 from nats.aio.client import Server
 from nats.aio.msg import Msg
@@ -29,7 +28,6 @@ DENIED = re.compile(r"permissions violation for (publish|subscription) to \"?([^
 WATCHDOG_S = 1.0
 CLOSE_S = 8.0
 LONGEST_FLUSH_S = 3600
-FRUITLESS_S = 10.0  # an election takes less
 
 
 class Dependent(Protocol):
@@ -61,7 +59,6 @@ class Connection:
         self._opened = False
         self._deaf: WrongUser | None = None
         self._last_error = ""
-        self._avoid: ParseResult | None = None
         self._stuck_since: float | None = None
         self._reconnect_calls: list[Callable[[], None]] = []
         self._disconnect_calls: list[Callable[[], None]] = []
@@ -132,9 +129,7 @@ class Connection:
     ) -> tuple[Server | None, float]:
         # An attempt that got a socket but no greeting leaves it open: close it before the next one.
         self._abort_transport(closing_only=False)
-        others = [one for one in servers if one.uri != self._avoid] or servers
-        self._avoid = None
-        return random.choice(others), self.options.reconnect_s * random.uniform(0.5, 1.5)
+        return random.choice(servers), self.options.reconnect_s * random.uniform(0.5, 1.5)
 
     # What the client reports. A callback of nats-py that raises kills its reading task, therefore
     # listeners are called from the loop, never from here.
@@ -202,7 +197,6 @@ class Connection:
         reading = self._nc._reading_task
         if self._nc.is_connected and reading is not None and reading.done():
             self._later(self._nc.force_reconnect())
-        self._leave_if_fruitless()
         if not self._nc.is_reconnecting:
             self._stuck_since = None
         elif self._stuck_since is None:
@@ -210,16 +204,6 @@ class Connection:
         elif self._loop.time() - self._stuck_since > 2 * WATCHDOG_S:
             self._abort_transport()
         self._watchdog = self._loop.call_later(WATCHDOG_S, self._watch)
-
-    def _leave_if_fruitless(self) -> None:
-        """A server that lost the others answers pings and gets nothing done: try another one."""
-        since = self._requests.fruitless_since
-        if since is None or self._loop.time() < since + FRUITLESS_S or len(self._nc.servers) < 2:
-            return
-        self._requests.fruitless_since = None
-        self._avoid = self._nc.connected_url
-        self.report(f"{FRUITLESS_S:g} s without an answer, trying another server")
-        self._later(self._nc.force_reconnect())
 
     def _abort_transport(self, *, closing_only: bool = True) -> None:
         """A peer that went silent never takes the last bytes: closing would wait for minutes."""

@@ -42,7 +42,6 @@ class Requests:
         self._prefix = ""
         self._count = 0
         self._open: dict[str, _Open] = {}
-        self.fruitless_since: float | None = None  # loop time of the first question in a row
 
     async def start(self, inbox: str) -> None:
         """Listen for answers below `inbox`."""
@@ -72,25 +71,17 @@ class Requests:
                     await self._nc.publish(subject, data, inbox, sent)
             message = await _patiently(answer, limit)
         except TimeoutError:
-            self._in_vain()
             raise Unanswered(Cause.NO_ANSWER, "no answer in time") from None
         except NatsError as error:
             raise Unanswered(Cause.AWAY, str(error) or type(error).__name__) from error
         finally:
             del self._open[inbox]
         if not message.data and message.headers and message.headers.get("Status") == "503":
-            self._in_vain()
             raise Unanswered(Cause.NO_LEADER, f"nobody takes {subject}")
-        self.fruitless_since = None
         return message
-
-    def _in_vain(self) -> None:
-        if self.fruitless_since is None:
-            self.fruitless_since = asyncio.get_running_loop().time()
 
     def lost(self) -> None:
         """The connection is gone: no open question will be answered."""
-        self.fruitless_since = None
         for waiting in self._open.values():
             if not waiting.answer.done():
                 waiting.answer.set_exception(Unanswered(Cause.NO_ANSWER, "connection lost"))
