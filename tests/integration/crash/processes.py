@@ -58,9 +58,12 @@ def twice(root: Path) -> list[str]:
 def supervisors(root: Path) -> dict[str, int]:
     """By worker id: the process that supervises it, as its record says and the kernel confirms."""
     found = {}
-    for path in (root / "nodes").glob("**/state"):
+    # A walk, unlike a glob, passes over a directory that is removed under it.
+    for folder, _, names in os.walk(root / "nodes"):
+        if "state" not in names:
+            continue
         try:
-            record = json.loads(path.read_bytes())
+            record = json.loads(Path(folder, "state").read_bytes())
         except (OSError, ValueError):
             continue
         if record.get("state") == "running" and record.get("supervisor"):
