@@ -17,14 +17,12 @@ def replace_file(path: Path, text: str) -> None:
     scratch.replace(path)
 
 
-def try_to_replace(path: Path, text: str) -> bool:
+def try_to_replace(path: Path, text: str) -> None:
     """The same of a file that only the next agent reads: a full disk must not end this one."""
     try:
         replace_file(path, text)
     except OSError as error:
         disk_refuses(error)
-        return False
-    return True
 
 
 def disk_refuses(error: OSError) -> None:
