@@ -13,8 +13,14 @@ from tests.support.live import Live, Small, live_cell
 from tests.support.quick import POLICY
 
 SOLO = frozenset({"r01-n02", "r02-n02"})
-# Tests break nodes of one small rack within a second, on purpose: that is no fault of the rack.
-CALM = replace(POLICY, rack_event_nodes=1000, cpu_only_queues=(QueueName("cpu"),))
+# Tests break nodes of one small rack within a second, on purpose: that is no fault of the rack. A
+# node that the test before broke and repaired must not make a suspect of the rack either.
+CALM = replace(
+    POLICY,
+    rack_event_nodes=1000,
+    symptom_window_s=0.001,
+    cpu_only_queues=(QueueName("cpu"),),
+)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

@@ -23,7 +23,7 @@ JOBS = 24
 @pytest_asyncio.fixture(loop_scope="package")
 async def doubled(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Live]:
     """2 racks x 6 nodes, two copies of whoever decides; leases that a busy machine does not end."""
-    patient = replace(POLICY, fence_after_s=60.0)
+    patient = replace(POLICY, fence_after_s=60.0, symptom_window_s=0.001)
     small = Small(racks=2, copies=dict.fromkeys(DECIDING, 2), policy=patient)
     async with live_cell(tmp_path_factory.mktemp("doubled"), small) as live:
         yield live
