@@ -6,8 +6,8 @@ Before anybody asks for long leases: one must be renewed on the full disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 from docker.models.containers import Container
@@ -59,22 +59,31 @@ def lease_of(holder: Container, node: NodeId) -> int:
     return int(said.split()[0])
 
 
-async def test_work_outlives_a_full_disk_of_its_agent(live: Composed) -> None:
+@asynccontextmanager
+async def on_small_disk(live: Composed, service: str) -> AsyncIterator[tuple[Container, Container]]:
+    """One on a small disk takes its place: who holds the disk, and the container."""
     with small_disk() as holder:
-        await live.site.do(FEW, "stop", timeout=10)
-        with with_small_disk(live, FEW) as agents:
-            await start_in(live, RACK_OF_FEW, "outlives", 1)
-            before, [node] = live.identities("outlives"), live.nodes_of("outlives")
-            holder.exec_run(["dd", "if=/dev/zero", "of=/disk/filler", "bs=4k"])
-            since = lease_of(holder, node)
-            await until(lambda: lease_of(holder, node) > since + LONG_NS, "a longer lease")
-            starting = asyncio.create_task(start_in(live, RACK_OF_FEW, "refused", 1))
-            await until(lambda: b"No space left on device" in agents.logs(tail=200), "the agent")
-            holder.exec_run(["rm", "/disk/filler"])
-            await starting
-            assert live.identities("outlives") == before
-            agents.reload()
-            assert agents.attrs["RestartCount"] == 0
-            await live.tidy_up()
-        await live.site.do(FEW, "start")
-        await live.site.ready(FEW)
+        await live.site.do(service, "stop", timeout=10)
+        try:
+            with with_small_disk(live, service) as made:
+                yield holder, made
+        finally:
+            await live.site.do(service, "start")
+            await live.site.ready(service)
+
+
+async def test_work_outlives_a_full_disk_of_its_agent(live: Composed) -> None:
+    async with on_small_disk(live, FEW) as (holder, agents):
+        await start_in(live, RACK_OF_FEW, "outlives", 1)
+        before, [node] = live.identities("outlives"), live.nodes_of("outlives")
+        holder.exec_run(["dd", "if=/dev/zero", "of=/disk/filler", "bs=4k"])
+        since = lease_of(holder, node)
+        await until(lambda: lease_of(holder, node) > since + LONG_NS, "a longer lease")
+        starting = asyncio.create_task(start_in(live, RACK_OF_FEW, "refused", 1))
+        await until(lambda: b"No space left on device" in agents.logs(tail=200), "the agent")
+        holder.exec_run(["rm", "/disk/filler"])
+        await starting
+        assert live.identities("outlives") == before
+        agents.reload()
+        assert agents.attrs["RestartCount"] == 0
+        await live.tidy_up()

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import structlog
 
+from rackwright.host.clock import boottime
+from rackwright.host.seldom import Seldom
+
 log = structlog.get_logger()
+_seldom = Seldom(boottime)  # a lease alone is written several times a second
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -22,9 +26,10 @@ def try_to_replace(path: Path, text: str) -> None:
     try:
         replace_file(path, text)
     except OSError as error:
-        disk_refuses(error)
+        disk_refuses(path, error)
 
 
-def disk_refuses(error: OSError) -> None:
-    """Tell people that the agent's own disk takes nothing."""
-    log.error("disk.refuses", path=str(error.filename or ""), problem=error.strerror)
+def disk_refuses(path: Path, error: OSError) -> None:
+    """Tell people that the agent's own disk takes nothing: of each file now and then."""
+    if times := _seldom.count(f"{path}: {error.strerror}"):
+        log.error("disk.refuses", path=str(path), problem=error.strerror, times=times)

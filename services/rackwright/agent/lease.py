@@ -2,7 +2,8 @@
 
 One file per node, replaced by its agent at each echo and read by each supervisor when the
 deadline it knows has come. It is never flushed to the disk: it means nothing after a reboot.
-Two files of equal length take turns, so that a disk that has become full ends no lease.
+Two files of equal length take turns, and both are there before the first lease counts, so that a
+disk that has become full ends no lease.
 """
 
 import os
@@ -21,16 +22,22 @@ def write(path: str, until_ns: int) -> None:
     """Replace the lease. Raises OSError, for the first one on a full disk for instance."""
     scratch = path + ".new"
     data = f"{until_ns:020d} {boot_id()}\n".encode("ascii")
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT, 0o644)  # not emptied: its room is kept
+    _fill(scratch, data)
+    if os.path.exists(path):
+        linux.exchange(scratch, path)
+        return
+    first = path + ".first"
+    _fill(first, data)
+    os.replace(first, path)
+
+
+def _fill(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)  # not emptied: its room is kept
     try:
         os.write(fd, data)
         os.ftruncate(fd, len(data))
     finally:
         os.close(fd)
-    if os.path.exists(path):
-        linux.exchange(scratch, path)
-    else:
-        os.replace(scratch, path)
 
 
 def read(path: str) -> int:

@@ -320,10 +320,11 @@ class NodeAgent:
 
     def _tell_members(self, worker: str, job: JobValue) -> None:
         if self._files is not None:
+            path = self._files(worker).membership
             try:
-                membership.write_membership(self._files(worker).membership, membership_of(job))
+                membership.write_membership(path, membership_of(job))
             except OSError as error:
-                disk_refuses(error)
+                disk_refuses(path, error)
                 self._untold[worker] = job
                 return
         self._membership[worker] = job.membership

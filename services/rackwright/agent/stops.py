@@ -82,10 +82,11 @@ class Stops:
         self._told[line.worker] = line
         if self._files is not None:
             notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
+            path = self._files(line.worker).notice
             try:
-                membership.write_notice(self._files(line.worker).notice, notice)
+                membership.write_notice(path, notice)
             except OSError as error:  # it has its time and its signal all the same
-                disk_refuses(error)
+                disk_refuses(path, error)
         if job is not None and job.spec.notice_signal:
             self._workers.signal(line.worker, signal_number(job.spec.notice_signal))
         if self._save is not None:

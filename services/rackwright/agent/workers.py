@@ -119,7 +119,7 @@ class WorkerStore:
             try:
                 lease.write(str(self.root / "lease"), until_ns)
             except OSError as error:  # what runs has its lease, and no longer one
-                disk_refuses(error)
+                disk_refuses(self.root / "lease", error)
                 return
             self._lease_ns = until_ns
 
