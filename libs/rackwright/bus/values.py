@@ -8,10 +8,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
+from rackwright.wire.quick import quick
+
 Headers: TypeAlias = Mapping[str, str]
 NO_HEADERS: Headers = MappingProxyType({})
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """A message as its stream holds it. `at` is the server's timestamp, equal in all replicas.
@@ -48,6 +51,7 @@ class Usage:
         return self.bytes / self.max_bytes
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
     """Stored as `seq` (for a projection: the key's new revision)."""

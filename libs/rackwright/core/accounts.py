@@ -225,16 +225,20 @@ class Accounts:
     def _look(self, fleet: Fleet, racks: set[int], now: float) -> set[JobId]:
         """Look at these racks anew; the jobs that work on more or fewer GPUs of them now."""
         changed: set[JobId] = set()
+        total = self._now
         for number in racks:
             known = self._racks.get(number)
             found = self._uses.of(fleet, number, self._slice, now, self._out)
             if known is not None:
-                self._now.subtract(known.states)
-                changed.update(name for name, _ in known.jobs.items() ^ found.jobs.items())
+                for state, gpus in known.states.items():
+                    total[state] -= gpus
+                if known.jobs != found.jobs:
+                    changed.update(name for name, _ in known.jobs.items() ^ found.jobs.items())
             else:
                 changed.update(found.jobs)
             self._racks[number] = found
-            self._now.update(found.states)
+            for state, gpus in found.states.items():
+                total[state] += gpus
         return changed
 
     def _rate(self, fleet: Fleet, jobs: set[JobId], now: float) -> None:

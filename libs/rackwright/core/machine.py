@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from rackwright.core.fleet import Fleet
 from rackwright.wire.ids import MessageId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.message import Body, Entry
+from rackwright.wire.quick import quick
 from rackwright.wire.signals import Echo, Fault, NodeStatus
 
 
@@ -25,6 +26,7 @@ class Event:
     mono: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded(Event):
     """A commit was folded; `fleet` is after it. `void`: it had no effect, `why` says the reason."""
@@ -37,6 +39,7 @@ class Folded(Event):
     why: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wished(Event):
     """A readable wish at `seq` of the wish stream, stored at `at` (server's time), of `owner`."""
@@ -55,6 +58,7 @@ class WishSkipped(Event):
     seq: int
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Event):
     """A fault signal; `at` is the server's time, `id` the message's."""
@@ -64,6 +68,7 @@ class Observed(Event):
     fault: Fault
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSeen(Event):
     """The last value of one node, at start or on change; `at` is the server's time."""
@@ -73,6 +78,7 @@ class StatusSeen(Event):
     status: NodeStatus
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard(Event):
     """A heartbeat."""
@@ -99,6 +105,7 @@ class Room(Event):
     refuse_at: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acked(Event):
     """An append of this process was acknowledged and folded; it was sent at `sent_mono`."""
@@ -125,11 +132,13 @@ class SnapshotChecked(Event):
     equal: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Event):
     """You may offer. Comes after anything changed and after each wake that was asked for."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """Append these entries (1..64, one type) as one commit.
@@ -142,6 +151,7 @@ class Offer:
     wishes_to: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Event):
     """Somebody else's commit came first; the fold has it now. Offer again what still holds."""
@@ -149,6 +159,7 @@ class Refused(Event):
     offer: Offer
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeAt:
     """Give me a Turn at this `mono` time, if nothing happens before."""
@@ -156,6 +167,7 @@ class WakeAt:
     mono: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendEcho:
     """Tell a rack which heartbeats were heard."""
@@ -163,6 +175,7 @@ class SendEcho:
     echo: Echo
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """Write the value of `key` in `bucket` (`assign` or `jobs`); None deletes it."""

@@ -12,12 +12,14 @@ from rackwright.core.machine import Offer
 from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, encode_value, seal
 from rackwright.wire.ids import CellName, MessageId, check_name
 from rackwright.wire.message import Body, Commit, Entry, Envelope
+from rackwright.wire.quick import quick
 from rackwright.wire.subjects import Subjects
 
 HEADER_ROOM = 1024
 MAX_DATA = MAX_MESSAGE - HEADER_ROOM
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
     """A commit with its bytes and subject. `rest`: what of the `offer` had no room in it."""

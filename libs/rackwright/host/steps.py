@@ -16,9 +16,11 @@ from rackwright.wire.codec import Unreadable, decode_commit
 from rackwright.wire.ids import CellName, LedgerId
 from rackwright.wire.ledgered import STRAY, read_commit
 from rackwright.wire.message import Commit, Entry
+from rackwright.wire.quick import quick
 from rackwright.wire.subjects import InvalidSubject, parse_entry
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One commit that was folded; `stored` carries its headers and the server's time."""

@@ -9,6 +9,7 @@ from annotated_types import Ge, Gt, Le, Len
 from rackwright.wire.ids import JobRef, Matches, NodeRef, QueueName, QueueRef
 from rackwright.wire.message import Part
 from rackwright.wire.nodes import MAX_RACK_NODES
+from rackwright.wire.quick import quick
 
 MAX_NODES = 100_000
 MAX_TEXT = 32_768
@@ -97,6 +98,7 @@ class Group(Part):
     topology: TopologyNeed | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec(Part):
     """One job. Size is `nodes`, or `gpus`, or `groups`: exactly one of them.

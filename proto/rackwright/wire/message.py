@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from annotated_types import Ge, Le, Len
 
 from rackwright.wire.ids import CellRef, LedgerRef, MessageRef
+from rackwright.wire.quick import quick
 
 # NaN and infinity are no JSON: they would be written as null and never read again.
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
@@ -52,6 +53,7 @@ B = TypeVar("B", bound=Body)
 E = TypeVar("E", bound=Entry)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope(Generic[B]):
     """A fact or a value. `at` is the author's clock, seconds since the epoch, for people only."""
@@ -68,6 +70,7 @@ class Envelope(Generic[B]):
     body: B
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Generic[E]):
     """1 to 64 entries of one type, decided in order and folded all or none.

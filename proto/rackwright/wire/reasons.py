@@ -7,6 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from rackwright.wire.message import Part
+from rackwright.wire.quick import quick
 
 
 class Cause(StrEnum):
@@ -35,6 +36,7 @@ class Rung(StrEnum):
     REQUEUE = "requeue"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason(Part):
     """A code, the numbers behind it, and the rung of the ladder where it belongs to one."""

@@ -9,6 +9,7 @@ from annotated_types import Ge, Len
 from rackwright.wire.ids import NodeRef, RackRef, SessionRef, WorkerRef
 from rackwright.wire.message import LENIENT, Body, Counted, Integer, Natural, Part
 from rackwright.wire.nodes import Hardware
+from rackwright.wire.quick import quick
 
 
 class SignalKind(StrEnum):
@@ -66,6 +67,7 @@ class WorkerState(StrEnum):
 ENDED = frozenset({WorkerState.EXITED, WorkerState.STOPPED, WorkerState.FENCED})
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus(Part):
     """One worker on its node. `code` is the exit code, or minus the signal that ended it."""
@@ -93,6 +95,7 @@ class CheckResult(Part):
     said: Annotated[str, Len(0, 512)] = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus(Body):
     """The last state of one node: state, not an event, rewritten on change.
@@ -115,6 +118,7 @@ class NodeStatus(Body):
     check: CheckResult | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Body):
     """I live. May be lost. `n` names the sending, so that an echo can be told from an old one."""

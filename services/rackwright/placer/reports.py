@@ -12,9 +12,11 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.machine import StatusSeen
 from rackwright.wire.ids import JobId, MessageId, NodeId, SessionId, WorkerId, parse_worker
+from rackwright.wire.quick import quick
 from rackwright.wire.signals import ENDED, WorkerState, WorkerStatus
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
     """A worker that did not end well, as its node said in `session`. `at` is the server's time of

@@ -6,6 +6,7 @@ from typing import ClassVar
 from rackwright.wire.ids import LedgerRef, OwnerRef
 from rackwright.wire.message import Counted, Entry, Natural
 from rackwright.wire.policy import Automation, Policy
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Why
 
@@ -28,6 +29,7 @@ class CellUpgraded(Entry):
     fold_version: Counted
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerTicked(Entry):
     """Nothing happened: proof for a health-monitor that it reaches a quorum of the bus."""

@@ -9,12 +9,14 @@ from rackwright.wire.ids import JobRef, OwnerRef, PlanRef, RackRef, WorkerRef
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Counted, Entry, Integer, Natural, Part
 from rackwright.wire.nodes import GpuMask, NodeMask
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason, RungTaken
 
 MAX_SLICES = 4096
 Membership = Counted
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePlacement(Part):
     """One slice in one rack. Ranks count from `first_rank` in the order of the bits of `nodes`.
@@ -32,6 +34,7 @@ class SlicePlacement(Part):
     lent: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobQueued(Entry):
     """The wish is answered: the job waits. Holds the whole spec, so the wish may be forgotten.
@@ -59,6 +62,7 @@ class JobRejected(Entry):
     reason: Reason
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlaced(Entry):
     """All slices of the job have their nodes. `membership` is one above the last."""
@@ -70,6 +74,7 @@ class JobPlaced(Entry):
     reason: Reason
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBlocked(Entry):
     """Why it waits: `reason.code` is one of the seven causes."""
@@ -79,6 +84,7 @@ class JobBlocked(Entry):
     reason: Reason
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStarted(Entry):
     """Every rank of this membership runs and is ready, so every gate of it was open."""
@@ -88,6 +94,7 @@ class JobStarted(Entry):
     membership: Membership
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFinishing(Entry):
     """A first rank has ended well: no more swaps, the rest ends by itself or by the limit."""
@@ -96,6 +103,7 @@ class JobFinishing(Entry):
     job: JobRef
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFinished(Entry):
     """Every rank has ended with 0."""

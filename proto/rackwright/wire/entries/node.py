@@ -12,6 +12,7 @@ from annotated_types import Ge, Len
 from rackwright.wire.ids import JobRef, NodeRef, OwnerRef, RackRef, SessionRef, WorkerRef
 from rackwright.wire.message import Counted, Entry, Natural
 from rackwright.wire.nodes import Fitness, Hardware, RackFitness, RackSpec, RepairAction
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Why
 
@@ -24,6 +25,7 @@ class Observation(Entry):
     of: Natural
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJoined(Observation):
     """A new session of a node is admitted. Workers of it not in `running` have ended.
@@ -105,6 +107,7 @@ class NodeRecovered(Observation):
     serial: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCleaning(Observation):
     """Work has left. `ended` workers are gone, as the node says; nothing waits for them any more.
