@@ -84,9 +84,7 @@ class RackUses:
         return counted_use(fleet, rack, health, slice_nodes, now)
 
 
-def counted_use(
-    fleet: Fleet, rack: Rack, health: Health, slice_nodes: int, now: float
-) -> RackUse:
+def counted_use(fleet: Fleet, rack: Rack, health: Health, slice_nodes: int, now: float) -> RackUse:
     """The same for a rack in service whose nodes have the GPUs that they should have."""
     states: dict[GpuState, int] = {}
     gpus, gone = rack.spec.gpus_per_node, health.gone

@@ -23,6 +23,8 @@ PASSING = frozenset({"for_s", "next_due_s"})  # numbers that change by themselve
 
 def blocks(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     """What has to be said now, and when to look again."""
+    if not state.untold:
+        return []
     entries: list[JobBlocked] = []
     looks = max(1, LOOKS // max(1, len(fleet.racks)))
     while state.untold and state.untold[0][0] <= event.mono and len(entries) < MAX_ENTRIES:

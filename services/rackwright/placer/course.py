@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 
+from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import ASSIGNED
@@ -35,7 +36,7 @@ COURSE = frozenset(kind.TYPE for kind in KINDS)
 
 def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Fleet]:
     """Offers by type, and the fleet with the nodes that they set free."""
-    found: dict[str, list[Entry]] = {kind.TYPE: [] for kind in KINDS}
+    found: dict[str, list[Entry]] = {}
     said: set[JobId] = set()
     trial = fleet
     for name, entries in _verdicts(state, fleet, event):
@@ -44,12 +45,13 @@ def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Flee
         said.add(name)
         for entry in entries:
             entry = kept(fleet, entry)
-            found[entry.TYPE].append(entry)
+            found.setdefault(entry.TYPE, []).append(entry)
             if entry.TYPE in FREEING:
                 trial = apply(trial, entry)
     effects: list[Effect] = [
         Offer(entries=tuple(entries[start : start + MAX_ENTRIES]))
-        for entries in found.values()
+        for kind in KINDS
+        if (entries := found.get(kind.TYPE)) is not None
         for start in range(0, len(entries), MAX_ENTRIES)
     ]
     if state.reports.dirty:
@@ -92,7 +94,7 @@ def _verdicts(
             _judge_again(state, name, event.mono + verdict.again)
         if verdict.entries:
             reports.offered[name] = cause
-            yield name, tuple(replace(entry, cause=cause) for entry in verdict.entries)
+            yield name, tuple(evolve(entry, cause=cause) for entry in verdict.entries)
 
 
 def _judge_again(state: State, name: JobId, mono: float) -> None:

@@ -139,6 +139,10 @@ class JobQueue:
                             found[-priority] = min(one, found.get(-priority, one))
         return {priority: name for priority, (_, name) in found.items()}
 
+    def rivals(self) -> bool:
+        """Have several owners jobs of untried shapes?"""
+        return len({owner for shape in self.untried for owner in self.groups[shape]}) > 1
+
     def candidates(
         self, standings: Mapping[Owner, float] = NOBODY, starved: Collection[JobId] = ()
     ) -> "Candidates":

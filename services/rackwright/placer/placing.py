@@ -1,6 +1,6 @@
 """Placements of one turn: the queue in order, each job on the fleet that those before it leave."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
@@ -11,6 +11,7 @@ from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.core.policy.starvation import kept_for_starved, kept_from
 from rackwright.placer.growing import Growth
+from rackwright.placer.jobqueue import NOBODY
 from rackwright.placer.state import Standing, State
 from rackwright.wire.entries.job import JobPlaced
 from rackwright.wire.message import MAX_ENTRIES
@@ -37,16 +38,20 @@ def may_place(fleet: Fleet, event: Event) -> Wait | None:
 
 
 def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
-    """Looked at anew every few seconds: use of days does not change sooner."""
+    """Looked at anew every few seconds: use of days does not change sooner. What owners have used
+    is not asked for where only one of them has jobs to place."""
     known = state.standing
     if known is None or not 0 <= event.now - known.at < STANDING_S:
         before = event.now - fleet.policy.starve_after_s
         known = state.standing = Standing(
             at=event.now,
-            used=standings(fleet, event.now, state.memory),
+            used=None,
             starved=frozenset(state.queue.starved(before).values()),
             kept=kept_for_starved(fleet, event.now),
         )
+    if known.used is None and state.queue.rivals():
+        used = standings(fleet, event.now, state.memory)
+        known = state.standing = replace(known, used=used)
     return known
 
 
@@ -60,7 +65,7 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
     entries: list[JobPlaced] = []
     growth = Growth(state.queue, fleet)
     standing = whose_turn(state, fleet, event)
-    candidates = state.queue.candidates(standing.used, standing.starved)
+    candidates = state.queue.candidates(standing.used or NOBODY, standing.starved)
     in_vain = 0
     trial = fleet
     while candidates and len(entries) < MAX_ENTRIES and in_vain < IN_VAIN:

@@ -36,11 +36,12 @@ class Blame:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Who is before whom between equals, found at ledger time `at`: what owners have used for what
-    they deserve, the starved job of each priority, and racks that are kept for such.
+    they deserve (None: nobody has asked), the starved job of each priority, and racks that are kept
+    for such.
     """
 
     at: float
-    used: Mapping[Owner, float]
+    used: Mapping[Owner, float] | None
     starved: frozenset[JobId]
     kept: list[Kept]
 

@@ -102,6 +102,8 @@ def answers(state: State, fleet: Fleet) -> tuple[Offer | None, Fleet]:
     A wish about a job of which an older wish is not answered waits; what is about the whole cell
     waits for all that is older, and all that is newer for it.
     """
+    if not state.wishes:
+        return None, fleet
     batch = Batch(fleet, state.room)
     for seq in sorted(state.wishes)[:LOOKED_AT]:
         wished = state.wishes[seq]
@@ -145,7 +147,8 @@ class Batch:
         about = getattr(wished.wish, "job", "")
         if about in self._busy:
             return True
-        made = _no_room(self._room, wished) or _made(self.trial, wished)
+        full = _no_room(self._room, wished)
+        made, trial = _made(self.trial, wished) if full is None else (full, None)
         if made is None:
             return False
         if self.entries and type(made[0]) is not type(self.entries[0]):
@@ -153,7 +156,7 @@ class Batch:
             return True
         self.entries += made
         self.answered.add(wished.seq)
-        self.trial = _after(self.trial, made)
+        self.trial = _after(self.trial, made) if trial is None else trial
         return True
 
 
@@ -171,27 +174,28 @@ def _no_room(room: Room | None, wished: Wished) -> list[Entry] | None:
     return [refused(wished, "ledger-full", **numbers)]
 
 
-def _made(fleet: Fleet, wished: Wished) -> list[Entry] | None:
-    """The entries that answer this wish on this fleet; None: it needs none."""
+def _made(fleet: Fleet, wished: Wished) -> tuple[list[Entry] | None, Fleet | None]:
+    """The entries that answer this wish on this fleet; None: it needs none. With them the fleet
+    after them, where they had to be tried."""
     wish = wished.wish
     assert isinstance(wish, Wish)
     if wish.not_after is not None and wished.at > wish.not_after:
         late = {"late_s": wished.at - wish.not_after}
-        return [refused(wished, "too-late", **late)]
+        return [refused(wished, "too-late", **late)], None
     problem = forbidden(fleet, wished.owner, wish)
     if problem is not None:
-        return [refused(wished, problem.code, **problem.numbers)]
+        return [refused(wished, problem.code, **problem.numbers)], None
     try:
         made = ANSWERS[wish.TYPE](fleet, wished, wish)
     except Settled:
-        return None
+        return None, None
     trial = fleet
     for entry in made:
         why = illegal(trial, entry)
         if why is not None:
-            return [refused(wished, "not-possible", why=why)]
+            return [refused(wished, "not-possible", why=why)], None
         trial = apply(trial, entry)
-    return made
+    return made, trial
 
 
 def spec_hash(spec: JobSpec) -> str:

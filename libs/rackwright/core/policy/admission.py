@@ -53,8 +53,10 @@ def admit(fleet: Fleet, spec: JobSpec) -> Admitted | Reason:
 def _model(fleet: Fleet, spec: JobSpec) -> Reason | None:
     """A GPU model that no node has, as far as every rack says which it has."""
     wanted = spec.labels.get("gpu_model")
+    if wanted is None:
+        return None
     kinds = {shape.kind for shape in fleet.index.by_shape}
-    if wanted is None or not kinds or "" in kinds:
+    if not kinds or "" in kinds:
         return None
     models = sorted({kind.partition("|")[0] for kind in kinds})
     if wanted in models:
