@@ -59,7 +59,8 @@ class Reports:
     """`dirty` are the jobs of which something new is known, by the message that said it.
 
     `offered` are those whose verdict no entry has taken yet: a copy that leaves it to its betters
-    has to say it on every turn until somebody has.
+    has to say it on every turn until somebody has. `saved` is what was found of when a job saved
+    last, with the membership it was found for, until one of its workers says something else.
     """
 
     nodes: dict[NodeId, Last] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Reports:
     tallies: dict[JobId, Tally] = field(default_factory=dict)
     dirty: dict[JobId, MessageId | None] = field(default_factory=dict)
     offered: dict[JobId, MessageId | None] = field(default_factory=dict)
+    saved: dict[JobId, tuple[int, float | None]] = field(default_factory=dict)
 
     def see(self, fleet: Fleet, event: StatusSeen) -> None:
         """The last value of one node."""
@@ -80,6 +82,7 @@ class Reports:
         there = {worker.worker for worker in status.workers}
         for worker in before:
             if worker.worker not in there:
+                self._unsaved(worker)
                 self._count(fleet, self.workers.pop(worker.worker, None), None, event.id)
         for worker in status.workers:
             old = self.workers.get(worker.worker)
@@ -87,6 +90,8 @@ class Reports:
             at = event.at if old is None or not same else old.at
             said = Said(worker, at, status.session)
             self.workers[worker.worker] = said
+            if old is None or old.status.checkpoint_at != worker.checkpoint_at:
+                self._unsaved(worker)
             if not (same and again):
                 self._count(fleet, old, said, event.id)
 
@@ -105,6 +110,7 @@ class Reports:
         self.tallies.pop(name, None)
         self.dirty.pop(name, None)
         self.offered.pop(name, None)
+        self.saved.pop(name, None)
 
     def know(self, job: Job) -> None:
         """A job has nodes: count what was said of its workers before it was known."""
@@ -126,6 +132,20 @@ class Reports:
         """Has its node said that it has ended?"""
         status = self.status_of(worker)
         return status is not None and status.state in ENDED
+
+    def _unsaved(self, worker: WorkerStatus) -> None:
+        if self.saved:
+            self.saved.pop(parse_worker(worker.worker)[0], None)
+
+    def saved_at(self, job: Job) -> float | None:
+        """When it saved its last checkpoint; None: none of its ranks has told."""
+        known = self.saved.get(job.id)
+        if known is None or known[0] != job.membership:
+            told = (self.status_of(job.worker(rank)) for rank in job.rank_numbers())
+            times = [one.checkpoint_at for one in told if one is not None]
+            found = min((at for at in times if at is not None), default=None)
+            known = self.saved[job.id] = (job.membership, found)
+        return known[1]
 
     def _count(self, fleet: Fleet, old: Said | None, new: Said | None, cause: MessageId) -> None:
         seen = new or old
@@ -174,13 +194,10 @@ class Saved(Mapping[JobId, float]):
         self.fleet = fleet
 
     def __getitem__(self, name: JobId) -> float:
-        job = self.fleet.jobs[name]
-        told = (self.reports.status_of(job.worker(rank)) for rank in job.rank_numbers())
-        times = [one.checkpoint_at for one in told if one is not None]
-        found = [at for at in times if at is not None]
-        if not found:
+        found = self.reports.saved_at(self.fleet.jobs[name])
+        if found is None:
             raise KeyError(name)
-        return min(found)
+        return found
 
     def __iter__(self) -> Iterator[JobId]:
         return (name for name in self.fleet.jobs if name in self)
