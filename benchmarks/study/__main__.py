@@ -39,6 +39,8 @@ def _told(values: tuple[Any, ...]) -> str:
 @click.option("--racks", type=int, default=Cell().racks, show_default=True)
 @click.option("--days", type=float, default=Cell().days, show_default=True)
 @click.option("--warm-days", type=float, default=Cell().warm_days, show_default=True)
+@click.option("--smaller", type=int, default=1, show_default=True, help="Divides large jobs.")
+@click.option("--longest-days", type=float, help="No job takes longer.")
 @click.option("--loads", callback=_floats, default=_told(LOADS), show_default=True)
 @click.option("--unavailable", callback=_floats, default=_told(UNAVAILABLE), show_default=True)
 @click.option("--repair-h", callback=_floats, default=_told(REPAIR_H), show_default=True)
@@ -49,7 +51,8 @@ def _told(values: tuple[Any, ...]) -> str:
 @click.option("--page", "where", type=click.Path(path_type=Path), default=PAGE, show_default=True)
 def study(minutes: float | None, results: Path, where: Path, seeds: int, **options: Any) -> None:
     """Run the study of policies, or a part of it."""
-    cell = Cell(racks=options["racks"], days=options["days"], warm_days=options["warm_days"])
+    of_cell = ("racks", "days", "warm_days", "smaller", "longest_days")
+    cell = Cell(**{name: options[name] for name in of_cell})
     grid = Grid(
         cell=cell,
         loads=options["loads"],
@@ -62,7 +65,7 @@ def study(minutes: float | None, results: Path, where: Path, seeds: int, **optio
     end = None if minutes is None else time.monotonic() + 60 * minutes
     done, everything = run_missing(grid, results, end)
     where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(page(grid, results), encoding="utf-8")
+    where.write_text(page(grid, results, where), encoding="utf-8")
     click.echo(f"{done} of {everything} runs are there; {where}")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.study.load import cut
 from rackwright.simulator.cell import plain_racks
 from rackwright.simulator.failures import FailureModel
 from rackwright.simulator.generator import ITP, KALOS, generated
@@ -35,18 +36,27 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """The machine and the time that is simulated; the first `warm_days` are not counted."""
+    """The machine and the time that is simulated; the first `warm_days` are not counted.
+
+    A cell smaller than that of the whole study has large jobs `smaller` times smaller, and a
+    shorter time none longer than `longest_days`.
+    """
 
     racks: int = 140
     nodes: int = 18
     gpus: int = 4
     days: float = 16.0
     warm_days: float = 4.0
+    smaller: int = 1
+    longest_days: float | None = None
 
     @property
     def name(self) -> str:
         """For directories."""
-        return f"{self.racks}x{self.nodes}x{self.gpus}-{self.days:g}d"
+        name = f"{self.racks}x{self.nodes}x{self.gpus}-{self.days:g}d"
+        if self.smaller > 1:
+            name += f"-by{self.smaller}"
+        return name if self.longest_days is None else f"{name}-to{self.longest_days:g}d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +106,10 @@ def arrivals(cell: Cell, point: Point, seed: int) -> Iterator[SimJob]:
     """Its jobs: the work offered is exactly the load, whatever the seed."""
     installed = cell.racks * cell.nodes * cell.gpus
     rows = generated(
-        ((KALOS, LARGE), (ITP, SMALL)),
+        (
+            (cut(KALOS, cell.smaller, cell.longest_days), LARGE),
+            (cut(ITP, 1, cell.longest_days), SMALL),
+        ),
         load_gpus=point.load * installed,
         span_s=cell.days * DAY,
         seed=seed,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.study.differences import FIGURES, Difference, paired
-from benchmarks.study.grid import LOADS, REPAIR_H, UNAVAILABLE, Grid, Point
+from benchmarks.study.grid import LOADS, REPAIR_H, UNAVAILABLE, Cell, Grid, Point
+from benchmarks.study.written import kept
 from rackwright.simulator.policies import POLICIES
 
 BASE = "rackwright"
@@ -25,12 +26,12 @@ def read(grid: Grid, root: Path, point: Point, policy: str) -> Results:
     return found
 
 
-def page(grid: Grid, root: Path) -> str:
-    """All of it, as Markdown."""
-    return "\n".join(_lines(grid, root)) + "\n"
+def page(grid: Grid, root: Path, where: Path) -> str:
+    """All of it, as Markdown; what somebody wrote into the page at `where` is kept."""
+    return "\n".join(_lines(grid, root, where)) + "\n"
 
 
-def _lines(grid: Grid, root: Path) -> Iterator[str]:
+def _lines(grid: Grid, root: Path, where: Path) -> Iterator[str]:
     cell = grid.cell
     planned = len(LOADS) * len(UNAVAILABLE) * len(REPAIR_H)
     runs = sum(grid.file(root, *one).exists() for one in grid.runs())
@@ -46,7 +47,7 @@ def _lines(grid: Grid, root: Path) -> Iterator[str]:
     yield (
         f"**This page shows {runs} runs**: {cell.racks} racks of {cell.nodes} nodes,"
         f" {cell.days:g} days of which {cell.days - cell.warm_days:g} are counted,"
-        f" {len(grid.points())} of {planned} settings."
+        f" {len(grid.points())} of {planned} settings.{_smaller(cell)}"
     )
     yield ""
     yield (
@@ -56,12 +57,21 @@ def _lines(grid: Grid, root: Path) -> Iterator[str]:
         " intervals; those in bold leave out zero. What is modelled is in"
         " [simulation.md](../simulation.md)."
     )
+    yield from kept(where)
     for point in grid.points():
         yield from _point(grid, root, point)
     yield ""
     yield "Policies:"
     yield ""
     yield from (f"- `{name}`: {POLICIES[name].text}" for name in grid.policies)
+
+
+def _smaller(cell: Cell) -> str:
+    """How its jobs differ from those of the whole study."""
+    text = f" Large jobs have 1/{cell.smaller} of their size." if cell.smaller > 1 else ""
+    if cell.longest_days is None:
+        return text
+    return f"{text} No job takes longer than {24 * cell.longest_days:g} hours."
 
 
 def _point(grid: Grid, root: Path, point: Point) -> Iterator[str]:

@@ -14,9 +14,11 @@ from typing import Any
 import click
 
 from benchmarks.study.differences import Difference, paired
+from benchmarks.study.load import cut
+from benchmarks.study.written import kept
 from rackwright.simulator.cell import plain_racks
 from rackwright.simulator.failures import FailureModel
-from rackwright.simulator.generator import ITP, KALOS, Source, generated
+from rackwright.simulator.generator import ITP, KALOS, generated
 from rackwright.simulator.mixture import Habits, jobs
 from rackwright.simulator.policies import Setup
 from rackwright.simulator.running import Plan, as_json, run
@@ -24,10 +26,10 @@ from rackwright.simulator.workload import DAY, SimJob
 
 PAGE = Path("docs/studies/spares.md")
 NICE = 19
-RACKS, NODES, GPUS = 36, 18, 4
-DAYS, WARM_DAYS, LONGEST_S = 4.0, 1.0, DAY
+RACKS, NODES, GPUS = 18, 18, 4
+DAYS, WARM_DAYS, LONGEST_DAYS = 3.0, 0.75, 0.75
 LOADS = (0.78, 0.86)
-LARGE, SMALL, SMALLER = 0.7, 0.3, 4
+LARGE, SMALL, SMALLER = 0.7, 0.3, 8
 BASE = "beside"
 SETUPS = {
     one.name: one
@@ -72,23 +74,10 @@ FIGURES = {
 }
 
 
-def cut(source: Source, by: int) -> Source:
-    """Its jobs, `by` times smaller and none longer than a day: for a cell as much smaller, and a
-    run of days."""
-    lengths = {
-        size: tuple(
-            (share, min(seconds, LONGEST_S * (0.999 + share / 1000))) for share, seconds in known
-        )
-        for size, known in source.lengths.items()
-    }
-    sizes = {max(1, gpus // by): count for gpus, count in source.sizes.items()}
-    return Source(name=source.name, sizes=sizes, lengths=lengths)
-
-
 def arrivals(load: float, seed: int) -> Iterator[SimJob]:
     """Jobs of one run: the work offered is exactly the load."""
     rows = generated(
-        ((cut(KALOS, SMALLER), LARGE), (cut(ITP, 1), SMALL)),
+        ((cut(KALOS, SMALLER, LONGEST_DAYS), LARGE), (cut(ITP, 1, LONGEST_DAYS), SMALL)),
         load_gpus=load * RACKS * NODES * GPUS,
         span_s=DAYS * DAY,
         seed=seed,
@@ -128,20 +117,20 @@ def run_missing(root: Path, seeds: int, end: float | None) -> None:
                 click.echo(f"{load:g} seed {seed} {name}: {made.result['cpu_s']:.0f} s", err=True)
 
 
-def page(root: Path, seeds: int) -> str:
-    """The page, from what is there."""
-    return "\n".join(_lines(root, seeds)) + "\n"
+def page(root: Path, seeds: int, where: Path = PAGE) -> str:
+    """The page, from what is there; what somebody wrote into the one at `where` is kept."""
+    return "\n".join(_lines(root, seeds, where)) + "\n"
 
 
-def _lines(root: Path, seeds: int) -> Iterator[str]:
+def _lines(root: Path, seeds: int, where: Path) -> Iterator[str]:
     yield "# Where spares are kept, and what else they may do"
     yield ""
     yield (
         f"Written by `make study-spares` ({RACKS} racks of {NODES} nodes with {GPUS} GPUs,"
         f" {DAYS:g} days of which {DAYS - WARM_DAYS:g} are counted, 0.6 % of nodes down and repairs"
-        " of a day). Kalos-like jobs are 70 % of the work, a quarter of their published size as the"
-        " cell is about a quarter of the one they are compared with elsewhere; ITP-like ones are"
-        " 30 %; lengths are cut at a day, so that a run of days is a steady state. The work offered"
+        " of a day). Kalos-like jobs are 70 % of the work, an eighth of their published size, as"
+        " the cell is about an eighth of 140 racks; ITP-like ones are 30 %; none takes longer than"
+        f" {24 * LONGEST_DAYS:g} hours, so that a run of days is a steady state. The work offered"
         " is exactly the load and the same for every setup, as are the faults."
     )
     there = sum(
@@ -153,6 +142,7 @@ def _lines(root: Path, seeds: int) -> Iterator[str]:
     planned = len(SETUPS) * len(LOADS) * seeds
     yield ""
     yield f"**{there} of {planned} runs are there.** Where a row has one seed it decides nothing."
+    yield from kept(where)
     for load in LOADS:
         yield ""
         yield f"## Load {load:g}"
@@ -218,7 +208,7 @@ def study(seeds: int, minutes: float | None, results: Path, where: Path) -> None
     os.nice(NICE)
     run_missing(results, seeds, None if minutes is None else time.monotonic() + 60 * minutes)
     where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(page(results, seeds), encoding="utf-8")
+    where.write_text(page(results, seeds, where), encoding="utf-8")
 
 
 if __name__ == "__main__":

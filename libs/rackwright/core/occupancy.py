@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits, places
 from rackwright.core.jobs import Job, JobState
@@ -116,6 +117,7 @@ def spares(rack: Rack) -> frozenset[int]:
     return frozenset(free[-rack.shape.target :] if rack.shape.target else ())
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackUse:
     """GPUs of one rack by state, and of each job that works there its (useful, lent) ones."""

@@ -4,6 +4,7 @@ of: the same whatever runs on them.
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from immutables import Map
@@ -125,12 +126,12 @@ class Topology:
     @property
     def largest_rack(self) -> int:
         """Nodes of the largest rack; 0 in a cell without racks."""
-        return max((size for size, _ in self.models), default=0)
+        return _most(self.models)[0]
 
     @property
     def gpus_per_node(self) -> int:
         """GPUs of the largest node there is, which is what a job's `gpus` are counted in."""
-        return max((gpus for _, gpus in self.models), default=0)
+        return _most(self.models)[1]
 
     def distance(self, one: int, other: int) -> int:
         """Levels to climb until both racks are in one domain; 0 for the same rack."""
@@ -143,6 +144,12 @@ class Topology:
                 break
             shared += 1
         return 1 + max(len(left), len(right)) - shared
+
+
+@lru_cache(maxsize=64)
+def _most(models: Map[tuple[int, int], int]) -> tuple[int, int]:
+    """Nodes of the largest rack and GPUs of the largest node: asked for at every decision."""
+    return max((n for n, _ in models), default=0), max((g for _, g in models), default=0)
 
 
 def _put(level: Level, path: Path, racks: int) -> Level:

@@ -11,6 +11,7 @@ queue and waits longer each time, so that it does not keep others from their tur
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
 from rackwright.core.machine import Event, Folded
@@ -32,6 +33,7 @@ from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import WorkerState, WorkerStatus
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """Entries about one job; `again` seconds until it has to be judged anew, None: when told."""

@@ -7,8 +7,9 @@ from click.testing import CliRunner
 
 from benchmarks.study.__main__ import run_missing, study
 from benchmarks.study.differences import paired
-from benchmarks.study.grid import Cell, Grid
+from benchmarks.study.grid import Cell, Grid, Point, arrivals
 from benchmarks.study.page import page
+from benchmarks.study.written import HEAD
 
 SMALL = Grid(
     cell=Cell(racks=18, days=0.05, warm_days=0.01),
@@ -49,9 +50,24 @@ def test_it_goes_on_where_it_was_stopped_and_says_what_was_run(tmp_path: Path) -
     before = kept.stat().st_mtime_ns
     assert run_missing(SMALL, tmp_path, end=None) == (4, 4)
     assert kept.stat().st_mtime_ns == before
-    text = page(SMALL, tmp_path)
+    where = tmp_path / "page.md"
+    text = page(SMALL, tmp_path, where)
     assert "**This page shows 4 runs**: 18 racks" in text
     assert "| `scatter` | 2 | " in text
+    head, tables = text.split("## Load", 1)
+    where.write_text(f"{head}{HEAD}\n\nIt pays.\n\n## Load{tables}")
+    again = page(SMALL, tmp_path, where)
+    assert again.replace(f"{HEAD}\n\nIt pays.\n\n", "") == text
+
+
+def test_a_smaller_cell_has_smaller_and_shorter_jobs() -> None:
+    cell = Cell(racks=18, days=2.0, smaller=8, longest_days=0.5)
+    assert (Cell(racks=18, days=2.0).name, cell.name) == ("18x18x4-2d", "18x18x4-2d-by8-to0.5d")
+    point = Point(load=0.5, unavailable=0.01, repair_h=24.0)
+    made = list(arrivals(cell, point, seed=1))
+    assert max(job.gpus for job in made) == 128
+    assert max(job.work_s for job in made) <= 0.5 * 86_400.0
+    assert made == list(arrivals(cell, point, seed=1))
 
 
 def test_an_unknown_policy() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
@@ -17,6 +18,7 @@ Same = tuple[str, ...]
 """Values of the attributes that all nodes of a job must have in common."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """A job's constraints, resolved once for a decision.

@@ -7,6 +7,7 @@ and dp go across.
 
 from dataclasses import dataclass
 
+from rackwright.core.evolve import quick
 from rackwright.core.policy.refusing import Numbers, wrong
 from rackwright.core.policy.resources import held_gpus
 from rackwright.core.topology import Topology
@@ -17,6 +18,7 @@ from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """One slice to be: `nodes` whole nodes of one rack, or `gpus` GPUs of one node (of work without
@@ -30,6 +32,7 @@ class Piece:
     gpus: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """The slices of a job. `node_gpus`: only nodes with that many GPUs count (0: any do).
@@ -43,6 +46,7 @@ class Cut:
     warnings: tuple[Reason, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
     """What decides the sizes of the slices of one group."""

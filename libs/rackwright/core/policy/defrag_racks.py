@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from rackwright.core.evolve import quick
 from rackwright.core.index import bits
 from rackwright.core.policy.ask import Same
 from rackwright.core.policy.defrag_cost import Blocked, hold_cost, slice_gpus
@@ -27,6 +28,7 @@ Option = tuple[int, Cover]
 """One thing that may be freed: how much of it counts, and what it takes."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """These slices leave, then `pieces` more slices of `size` nodes (0: part of one) fit the rack.

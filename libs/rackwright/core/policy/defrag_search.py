@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush, merge
 from itertools import count, islice
 
+from rackwright.core.evolve import quick
 from rackwright.core.policy.ask import Same
 from rackwright.core.policy.defrag_cost import Blocked
 from rackwright.core.policy.defrag_racks import Left, Survey, Way
@@ -23,6 +24,7 @@ Pick = tuple[tuple[int, int], ...]
 """Columns, rising, and the alternative taken of each."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """Ways in different racks that together let the whole job in; each victim is paid for once.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 
 from rackwright.core.evolve import evolve
@@ -120,15 +121,22 @@ class InTheWay:
 
 
 def movable(case: InTheWay, ask: Ask, made: Cut) -> NodesOf:
-    """Fit nodes that are free, or have only work that may make room for this job."""
+    """Fit nodes that are free, or have only work that may make room for this job. Each rack of the
+    fleet and each job in it is looked at once, however often it is asked for."""
     fit = healthy(case.fleet, ask)
     part = made.pieces[0].gpus
 
-    def nodes(rack: Rack) -> int:
+    @cache
+    def stands(victim: JobId) -> bool:
+        return pins(case, victim)
+
+    @cache
+    def look(number: int) -> int:
+        rack = case.fleet.racks[number]
         found = fit(rack)
         stays: dict[int, int] = {}
         for tenancy in rack.tenancies:
-            if found & tenancy.mask and pins(case, tenancy.job):
+            if found & tenancy.mask and stands(tenancy.job):
                 for place in bits(tenancy.mask):
                     whole = (1 << rack.nodes[place].gpus) - 1
                     stays[place] = stays.get(place, 0) | (tenancy.gpus or whole)
@@ -138,7 +146,7 @@ def movable(case: InTheWay, ask: Ask, made: Cut) -> NodesOf:
                 found &= ~(1 << place)
         return found
 
-    return nodes
+    return lambda rack: look(rack.number)
 
 
 def pins(case: InTheWay, victim: JobId) -> bool:
@@ -148,12 +156,15 @@ def pins(case: InTheWay, victim: JobId) -> bool:
     At equal priority only smaller work makes room, so A moves B moves A cannot occur.
     """
     job = case.fleet.jobs[victim]
-    if stays(case.fleet, job, case.checkpoints, case.fleet.time) is not None:
-        return True
     theirs, ours = job.spec.priority, case.blocked.spec.priority
-    if theirs > ours:
+    if theirs > ours or (theirs == ours and _as_large(case, job)):
         return True
-    if theirs < ours or len(job.slices) > 1:
+    return stays(case.fleet, job, case.checkpoints, case.fleet.time) is not None
+
+
+def _as_large(case: InTheWay, job: Job) -> bool:
+    """Has this work of one slice as much as the blocked job asks for?"""
+    if len(job.slices) > 1:
         return False
     part = job.slices[0]
     taken = part.gpus.bit_count() or part.size * case.fleet.topology.gpus_per_node
