@@ -49,10 +49,10 @@ def course(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], Flee
             if entry.TYPE in FREEING:
                 trial = apply(trial, entry)
     effects: list[Effect] = [
-        Offer(entries=tuple(entries[start : start + MAX_ENTRIES]))
+        Offer(entries=tuple(found[kind.TYPE][start : start + MAX_ENTRIES]))
         for kind in KINDS
-        if (entries := found.get(kind.TYPE)) is not None
-        for start in range(0, len(entries), MAX_ENTRIES)
+        if kind.TYPE in found
+        for start in range(0, len(found[kind.TYPE]), MAX_ENTRIES)
     ]
     if state.reports.dirty:
         effects.append(WakeAt(mono=event.mono))
