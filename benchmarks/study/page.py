@@ -71,7 +71,7 @@ def _smaller(cell: Cell) -> str:
     text = f" Large jobs have 1/{cell.smaller} of their size." if cell.smaller > 1 else ""
     if cell.longest_days is None:
         return text
-    return f"{text} No job takes longer than {24 * cell.longest_days:g} hours."
+    return f"{text} Work is cut at about {24 * cell.longest_days:g} hours."
 
 
 def _point(grid: Grid, root: Path, point: Point) -> Iterator[str]:

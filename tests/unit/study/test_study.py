@@ -66,7 +66,8 @@ def test_a_smaller_cell_has_smaller_and_shorter_jobs() -> None:
     point = Point(load=0.5, unavailable=0.01, repair_h=24.0)
     made = list(arrivals(cell, point, seed=1))
     assert max(job.gpus for job in made) == 128
-    assert max(job.work_s for job in made) <= 0.5 * 86_400.0
+    # All lengths are stretched a little, so that the work is exactly the load.
+    assert max(job.work_s for job in made) == pytest.approx(0.5 * 86_400.0, rel=0.15)
     assert made == list(arrivals(cell, point, seed=1))
 
 
