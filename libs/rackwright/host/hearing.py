@@ -15,7 +15,15 @@ from rackwright.host.crew import Crew
 from rackwright.host.errors import HostError
 from rackwright.host.heartbeats import Heartbeats
 from rackwright.host.metrics import Metrics
-from rackwright.host.reading import Arrival, Read, SetAside, read_signal, read_status, read_wish
+from rackwright.host.reading import (
+    Arrival,
+    Read,
+    SetAside,
+    read_signal,
+    read_status,
+    read_wish,
+    wishes_of_others,
+)
 from rackwright.host.sources import Arrivals, LastValues
 from rackwright.wire.ids import CellName
 
@@ -66,6 +74,7 @@ class Hearing:
         bus: Bus,
         hears: Hears,
         *,
+        service: str,
         wake: Callable[[], None],
         mono: Clock,
         box: DeadLetterBox,
@@ -75,6 +84,7 @@ class Hearing:
         self._bus = bus
         self._cell = CellName(bus.cell)
         self._hears = hears
+        self._others = wishes_of_others(service)
         self._mono = mono
         self._box = box
         self._crew = crew
@@ -143,7 +153,7 @@ class Hearing:
             raise (WishesReplaced if lost else WishesShorter)(str(error)) from error
 
     async def _wish(self, stored: Stored) -> Arrival:
-        arrival = read_wish(self._cell, stored, self._mono() + AHEAD_S)
+        arrival = read_wish(self._cell, stored, self._mono() + AHEAD_S, self._others)
         if not isinstance(arrival, SetAside):
             return arrival
         await self._box.store("wish", arrival)  # before its place in the stream is passed

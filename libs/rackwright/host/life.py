@@ -81,6 +81,7 @@ class Life(Generic[S]):
         self._hearing = Hearing(
             bus,
             around.hears,
+            service=machine.service,
             wake=self._wake.set,
             mono=around.mono,
             box=self._box,

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from rackwright.bus.ports import NO_HEADERS, Headers, Message, Stored
 from rackwright.core.machine import Event, Heard, Observed, StatusSeen, Wished, WishSkipped
+from rackwright.wire.catalog import ANSWERS
 from rackwright.wire.codec import Unreadable, decode_of_node, decode_wish
 from rackwright.wire.ids import CellName, InvalidId, MessageId
 from rackwright.wire.message import Body
@@ -56,11 +57,25 @@ def wish_id(cell: CellName, seq: int) -> MessageId:
     return MessageId(f"wish.{cell}.{seq}")
 
 
-def read_wish(cell: CellName, stored: Stored, until: float) -> Read:
-    """A wish, of the owner that its subject names."""
+def wishes_of_others(service: str) -> frozenset[str]:
+    """Types of wishes that are not for a service, if it is one that answers wishes."""
+    if service not in ANSWERS.values():
+        return frozenset()
+    return frozenset(name for name, party in ANSWERS.items() if party != service)
+
+
+def read_wish(
+    cell: CellName, stored: Stored, until: float, others: frozenset[str] = frozenset()
+) -> Read:
+    """A wish, of the owner that its subject names; those for `others` are not even decoded.
+
+    Ten thousand submits at once must not keep a monitor from its signals.
+    """
     skipped = Arrival(event=partial(WishSkipped, seq=stored.seq), name="wish.skipped")
     try:
         subject = parse_wish(cell, stored.subject)
+        if subject.type_name in others:
+            return skipped
         wish, claimed = decode_wish(subject.type_name, stored.data, cell=cell)
     except (Unreadable, InvalidSubject, InvalidId) as error:
         return SetAside(stored=stored, why=str(error), instead=skipped)

@@ -30,8 +30,8 @@ SERVICES = (
     "dispatcher",
     "gateway",
 )
-# All of them share this machine's processors: who finds faults and who heals comes first.
-NICE = {"placer": 5, "dispatcher": 5, AGENT: 5, "defragmenter": 10, "gateway": 10}
+# All of them share these processors: who tells of faults, finds the culprit and heals comes first.
+NICE = {"placer": 5, "dispatcher": 5, "defragmenter": 10, "gateway": 10}
 
 log = structlog.get_logger()
 
@@ -193,7 +193,6 @@ class Stack:
                 name=name,
                 module="rackwright.agent",
                 arguments=("--copy", str(copy), *common, "--fleet", str(fleet), "--inject", *more),
-                nice=NICE[AGENT],
             )
 
     def agent_of(self, node: str) -> Kept:
