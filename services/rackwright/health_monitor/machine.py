@@ -171,7 +171,7 @@ def _doubt(state: State, mono: float) -> list[Effect]:
 def _next_look(state: State, fleet: Fleet, mono: float) -> float:
     """The next `mono` time at which something may be due."""
     policy = fleet.policy
-    times = [state.second_at]
+    times = [state.second_at, state.sees_from]
     change = state.beats.next_change(policy)
     if change is not None:
         times.append(change)

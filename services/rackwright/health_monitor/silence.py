@@ -37,8 +37,8 @@ def judge(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     state.suspects.clear()
     state.isolate.clear()
     state.judge_at = event.mono + fleet.policy.heartbeat_s / 4
-    told = _see(state, fleet)
-    if state.blind:
+    told = _see(state, fleet, event.mono)
+    if doubts_itself(state, event.mono):
         return told
     by_rack: dict[int, list[NodeId]] = {}
     for node in state.beats.silent:
@@ -48,7 +48,12 @@ def judge(state: State, fleet: Fleet, event: Event) -> list[Effect]:
     return told
 
 
-def _see(state: State, fleet: Fleet) -> list[Effect]:
+def doubts_itself(state: State, mono: float) -> bool:
+    """Is this copy blind, or sees so newly that others may still be on their way back?"""
+    return state.blind or mono < state.sees_from
+
+
+def _see(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     """Does this copy hear at least half of its nodes? If not, the silence may be its own."""
     recalled = sum(1 for node in state.suspicions if state.owns_node(fleet, node))
     nodes = len(state.beats) + recalled
@@ -60,6 +65,7 @@ def _see(state: State, fleet: Fleet) -> list[Effect]:
     fields = {"hears": hears, "nodes": nodes}
     if blind:
         return [Note(level="warning", event="monitor.blind", fields=fields)]
+    state.sees_from = mono + fleet.policy.suspect_after_s
     return [Note(level="info", event="monitor.sees", fields=fields)]
 
 
@@ -101,10 +107,13 @@ def policy_changed(state: State, fleet: Fleet, mono: float) -> None:
 def condemn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     """Find the suspected whose leases must have ended: W after this copy folded the suspicion.
 
-    Work that its owner lets run without a lease ends only by proof: its node is not condemned, and
-    people are told.
+    A copy that doubts itself takes nobody for dead. Work that its owner lets run without a lease
+    ends only by proof: its node is not condemned, and people are told.
     """
     told: list[Effect] = []
+    if doubts_itself(state, mono):
+        state.condemned.clear()
+        return told
     due = mono - declared_after(state, fleet, mono)
     for name, suspicion in state.suspicions.items():
         if suspicion.since > due:

@@ -91,6 +91,7 @@ class State:
     isolate: dict[RackId, int] = field(default_factory=dict)
     judge_at: float = 0.0
     blind: bool = False
+    sees_from: float = 0.0
     statuses: dict[NodeId, StatusSeen] = field(default_factory=dict)
     strange: OrderedDict[NodeId, StatusSeen] = field(default_factory=OrderedDict)
     reported: dict[WorkerId, NodeId] = field(default_factory=dict)
