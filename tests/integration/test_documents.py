@@ -53,13 +53,11 @@ async def test_a_cell_is_made_and_a_job_submitted_as_the_pages_show(tmp_path: Pa
     options = EmbeddedOptions(
         data_dir=tmp_path / "nats", users=users, max_memory=6 * GIB, max_file=80 * GIB
     )
-    lines = textwrap.indent(shown("README.md"), "    ")
-    submit = f"import asyncio, json, nats\nasync def main():\n{lines}\nasyncio.run(main())\n"
     async with EmbeddedServer(options) as server:
         make = shown("docs/operations.md").replace(SERVER, server.url)
         assert await run(make, tmp_path) == "created\n"
         assert await run(make, tmp_path) == "was there\n"
-        said = await run(submit.replace(SERVER, server.url), tmp_path)
+        said = await run(shown("README.md").replace(SERVER, server.url), tmp_path)
         assert said == "wish 1\n"
         admin = ConnectOptions(
             servers=(server.url,), identity="admin", user="admin", password="one"
