@@ -35,6 +35,10 @@ from rackwright.wire.nodes import Hardware
 from rackwright.wire.signals import Fault, NodeStatus, SignalKind
 from tests.support.fleets import EPOCH, LEDGER, Cell
 
+LAST_HEARD = 104.0  # of those that stop beating, in the stories below
+SUSPECTED = 110.0
+W = 36.75  # 1.05 (30 + 3 + 2)
+
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
@@ -285,3 +289,14 @@ def bench(cell: Cell, **more: Any) -> Bench:
     made.said.clear()
     made.entries.clear()
     return made
+
+
+def every(b: Bench, *but: str) -> list[str]:
+    names = [node.name for rack in b.fleet.racks.values() for node in rack.nodes]
+    return [name for name in names if name not in but]
+
+
+def silence(b: Bench, *names: str) -> list[str]:
+    """All beat until LAST_HEARD; from then on `names` do not. Returns the others."""
+    b.until(LAST_HEARD, beating=every(b))
+    return every(b, *names)
