@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from rackwright.core.accounts import band
 from rackwright.core.fleet import Fleet
-from rackwright.core.index import bits
 from rackwright.core.jobs import Job
 from rackwright.core.occupancy import startable
+from rackwright.core.racks import Node, Rack
 from rackwright.host.steps import Step
 from rackwright.simulator.fragmentation import block_fragmentation
 from rackwright.simulator.runs import Run
@@ -107,6 +107,7 @@ class Metrics:
     victims_lost_gpu_h: float = 0.0
     commits: int = 0
     voids: int = 0
+    _down: dict[int, tuple[tuple[Node, ...], int]] = field(default_factory=dict)
 
     def watch(self, before: Fleet, step: Step) -> None:
         """One commit."""
@@ -213,11 +214,17 @@ class Metrics:
                 whole_racks=room.whole,
                 used_gpus=sum(use.gpus + use.lent for use in fleet.usage.values()),
                 idle_gpus=idle_gpus(fleet),
-                down_nodes=sum(
-                    not node.schedulable for rack in fleet.racks.values() for node in rack.nodes
-                ),
+                down_nodes=sum(self._down_in(rack) for rack in fleet.racks.values()),
             )
         )
+
+    def _down_in(self, rack: Rack) -> int:
+        """Nodes that take no work; counted anew when one has changed."""
+        known = self._down.get(rack.number)
+        if known is None or known[0] is not rack.nodes:
+            down = sum(not node.schedulable for node in rack.nodes)
+            known = self._down[rack.number] = (rack.nodes, down)
+        return known[1]
 
 
 def idle_gpus(fleet: Fleet) -> int:
@@ -246,6 +253,6 @@ def slurm_metric(fleet: Fleet) -> int:
     for number in sorted(fleet.racks):
         rack = fleet.racks[number]
         size = size or len(rack.nodes)
-        usable = set(bits(rack.usable))
-        unavailable += [place not in usable for place in range(len(rack.nodes))]
+        usable = rack.usable
+        unavailable += [not usable >> place & 1 for place in range(len(rack.nodes))]
     return block_fragmentation(unavailable, [size, 2 * size, 4 * size, 8 * size]) if size else 0
