@@ -29,7 +29,7 @@ PLACES = {"policy": "machine.py", "fold": "fold/__init__.py", "accounts": "core/
 
 def measure(scale: Scale) -> Iterator[Row]:
     """Rows of the simulator's own speed."""
-    days, first = scale.pick(6.0, 1.0), scale.pick(1.0, 0.25)
+    days, first = scale.pick(6, 1), scale.pick(4, 1) / 4
     seconds, result = _run(140, days, scale.seed)
     begun, _ = _run(140, first, scale.seed)
     submitted, engine = result["jobs"]["submitted"], result["engine"]
