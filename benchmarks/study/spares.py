@@ -26,8 +26,8 @@ from rackwright.simulator.workload import DAY, SimJob
 
 PAGE = Path("docs/studies/spares.md")
 NICE = 19
-RACKS, NODES, GPUS = 18, 18, 4
-DAYS, WARM_DAYS, LONGEST_DAYS = 2.0, 0.5, 0.5
+RACKS, NODES, GPUS = 12, 18, 4
+DAYS, WARM_DAYS, LONGEST_DAYS = 1.5, 0.375, 0.375
 LOADS = (0.78, 0.86)
 LARGE, SMALL, SMALLER = 0.7, 0.3, 8
 BASE = "beside"
@@ -128,8 +128,8 @@ def _lines(root: Path, seeds: int, where: Path) -> Iterator[str]:
     yield (
         f"Written by `make study-spares` ({RACKS} racks of {NODES} nodes with {GPUS} GPUs,"
         f" {DAYS:g} days of which {DAYS - WARM_DAYS:g} are counted, 0.6 % of nodes down and repairs"
-        " of a day). Kalos-like jobs are 70 % of the work, an eighth of their published size, as"
-        " the cell is about an eighth of 140 racks; ITP-like ones are 30 %; all are cut at about"
+        " of a day). Kalos-like jobs are 70 % of the work, an eighth of their published size"
+        " (8 to 128 GPUs), as the cell is small; ITP-like ones are 30 %; all are cut at about"
         f" {24 * LONGEST_DAYS:g} hours, so that a run of days is a steady state. The work offered"
         " is exactly the load and the same for every setup, as are the faults."
     )

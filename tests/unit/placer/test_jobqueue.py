@@ -100,6 +100,18 @@ def test_between_equals_the_owner_who_has_used_least_is_first() -> None:
     assert names(queue) == ["j0", "j1", "j2", "j3"]
 
 
+def test_owners_are_rivals_where_several_have_jobs_that_may_fit() -> None:
+    queue = JobQueue()
+    assert not queue.rivals()
+    queue.put(job("a", owner="ann", nodes=1), 0.0)
+    queue.put(job("b", owner="ann", nodes=2), 0.0)
+    assert not queue.rivals()
+    queue.put(job("c", owner="bob", nodes=3), 0.0)
+    assert queue.rivals()
+    queue.in_vain(queue.where[JobId("c")][0])
+    assert not queue.rivals()
+
+
 def test_priority_and_sent_back_work_are_before_fairness() -> None:
     queue = JobQueue()
     queue.put(job("fair", 0.0, owner="bob"), 0.0)
