@@ -6,10 +6,19 @@ from hypothesis import strategies as st
 
 from rackwright.core.occupancy import GpuState, in_maintenance, rack_use
 from rackwright.core.rackuse import RackUses
-from rackwright.wire.entries.node import MaintenanceScheduled, RackHeld, RackIsolated, RackRestored
+from rackwright.wire.entries.job import JobPlaced, SlicePlacement
+from rackwright.wire.entries.node import (
+    MaintenanceScheduled,
+    NodeCordoned,
+    NodeSuspected,
+    RackHeld,
+    RackIsolated,
+    RackRestored,
+)
 from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.jobs import JobSpec
 from rackwright.wire.reasons import Reason
-from tests.properties.test_fold import NODES, RACKS, act, offer
+from tests.properties.test_fold import NODES, RACKS, WHY, act, offer
 from tests.support.accounted import Accounted, accounted
 from tests.support.fleets import node_name
 
@@ -18,7 +27,7 @@ def disturb(made: Accounted, data: st.DataObject) -> None:
     """Something that is about racks and not about jobs."""
     rack = RackId(f"r{data.draw(st.integers(0, RACKS - 1))}")
     now, span = made.fleet.time, data.draw(st.floats(1.0, 200.0))
-    match data.draw(st.integers(0, 5)):
+    match data.draw(st.integers(0, 7)):
         case 0:
             offer(made, RackHeld(rack=rack, owner=Owner("op"), until=now + span))
         case 1:
@@ -33,9 +42,43 @@ def disturb(made: Accounted, data: st.DataObject) -> None:
             known = made.fleet.node(name)
             if known.failed and known.session is not None:
                 made.recover(name, probation_s=span)
+        case 5:
+            doubt_node(made, rack, data)
+        case 6:
+            share_node(made, rack, data)
         case _:
             job = JobId(f"j{data.draw(st.integers(0, 5))}")
             made.accounts.saved(job, made.fleet.time - data.draw(st.floats(0.0, 100.0)))
+
+
+def doubt_node(made: Accounted, rack: RackId, data: st.DataObject) -> None:
+    """An operator keeps work from a node, or its monitor hears nothing of it."""
+    node = made.fleet.node(node_name(rack, data.draw(st.integers(0, NODES - 1))))
+    if node.session is not None and data.draw(st.booleans()):
+        offer(
+            made,
+            NodeSuspected(node=node.name, of=node.last, session=node.session, reason=WHY),
+        )
+        return
+    drain = data.draw(st.booleans())
+    offer(made, NodeCordoned(node=node.name, drain=drain, by=Owner("op"), why="test"))
+
+
+def share_node(made: Accounted, rack: RackId, data: st.DataObject) -> None:
+    """A job that has some GPUs of one node."""
+    name = f"part-{made.fleet.seq}"
+    gpus = data.draw(st.integers(1, 3))
+    made.queue(name, JobSpec(name=JobId(name), gpus=gpus))
+    place = data.draw(st.integers(0, NODES - 1))
+    free = [gpu for gpu in range(4) if not made.fleet.rack(rack).taken_gpus(place) >> gpu & 1]
+    part = SlicePlacement(
+        index=0,
+        first_rank=0,
+        rack=rack,
+        nodes=1 << place,
+        gpus=sum(1 << gpu for gpu in free[:gpus]),
+    )
+    offer(made, JobPlaced(job=JobId(name), membership=1, slices=(part,), reason=WHY))
 
 
 def look_at_racks(made: Accounted, uses: RackUses) -> None:
