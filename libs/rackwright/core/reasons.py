@@ -96,6 +96,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         " {broken_racks} racks that take no full slice none is free",
         "{gpus} GPUs are asked for, {free_gpus} are free on nodes in use, and {room} nodes beyond"
         " the spares",
+        "{nodes} nodes are asked for, {free} are free outside {spare_racks} whole racks kept as"
+        " spares of the cell, and {keep} of them are kept as spares",
         "{nodes} nodes are asked for, {free} are free and {keep} of them are kept as spares",
         "too few nodes are free",
     ),

@@ -149,12 +149,14 @@ def _maintained(fleet: Fleet, spec: JobSpec, barred: dict[int, int]) -> int:
 def kept_off(fleet: Fleet, priority: int) -> int:
     """Racks that a queued job of this priority leaves to recovery."""
     wounded = kept_for_wounded(fleet, priority) if fleet.wounded else 0
-    return wounded | spare_racks(fleet) if fleet.policy.spare_racks else wounded
+    return wounded | spare_racks(fleet)
 
 
 def spare_racks(fleet: Fleet) -> int:
     """Whole racks kept as spares for the cell: of those without a tenant that could take a full
     slice the ones with most free nodes, of equal ones the last defined."""
+    if not fleet.policy.spare_racks:
+        return 0
     whole = whole_slice(fleet.policy, fleet.topology)
     by_room: dict[int, int] = {}
     for shape, racks in fleet.index.by_shape.items():

@@ -1,8 +1,8 @@
 """Why a job waits: one of seven causes, tested in this order, with the numbers behind it.
 
 `never` it does not fit the cell as built; `quota` its queue has its share; `health` it would fit if
-nodes were repaired; `capacity` too few nodes are free beyond the spares; `held` operators (or a
-wounded slice) keep what it needs; `topology.pinned` enough is free, in the wrong racks, and work
+nodes were repaired; `capacity` too few nodes are free beyond the spares and whole spare racks;
+`held` operators (or a wounded slice) keep what it needs; `topology.pinned` enough is free, in the wrong racks, and work
 that nobody may move is in the way; `topology.movable` the same, and work could be moved.
 Only the last wakes the defragmenter.
 """
@@ -58,12 +58,19 @@ def why_blocked(fleet: Fleet, job: Job, now: float, checkpoints: Checkpoints = U
         return Reason(code=Cause.HEALTH, numbers=numbers | more)
     if job.spec.gpus == 0:
         return Reason(code=Cause.CAPACITY, numbers=numbers | _shares(free, ask, made))
-    room = _room(free, ask, made)
+    spare = spare_racks(fleet)
+    beyond = ask_of(free, job, made, spare) if spare else ask
+    room = _room(free, beyond, made)
     if room is not None:
-        return Reason(code=Cause.CAPACITY, numbers=numbers | room)
-    if place_on(free, job) is not None:
+        more = room | ({"spare_racks": spare.bit_count()} if spare else {})
+        return Reason(code=Cause.CAPACITY, numbers=numbers | more)
+    if place_on(free, job, spare) is not None:
         return Reason(code=Cause.HELD, numbers=numbers | _holds(fleet, job, now))
-    return _topology(free, job, ask, made, numbers, checkpoints)
+    found = _topology(free, job, beyond, made, numbers, checkpoints)
+    if found.code == Cause.TOPOLOGY_PINNED and spare and place_on(free, job) is not None:
+        more = {"held": 0, "spare_racks": spare.bit_count()}
+        return Reason(code=Cause.HELD, numbers=numbers | more)
+    return found
 
 
 def _least(fleet: Fleet, job: Job) -> Cut | Reason:
@@ -179,8 +186,6 @@ def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:
         numbers["maintenance"] = len(fleet.maintenance)
     if fleet.kept:
         numbers["kept_for_failed"] = ", ".join(sorted(fleet.kept)[:NAMED])
-    if fleet.policy.spare_racks:
-        numbers["spare_racks"] = spare_racks(fleet).bit_count()
     if fleet.wounded:
         kept = kept_for_wounded(fleet, job.spec.priority)
         numbers["kept_for_wounded"] = kept.bit_count()

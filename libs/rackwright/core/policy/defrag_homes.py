@@ -11,14 +11,14 @@ from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import give_back, leave, seat
 from rackwright.core.jobs import Job, Slice
-from rackwright.core.policy.ask import Ask, Same, ask_of
+from rackwright.core.policy.ask import Ask, Same, ask_of, kept_for_wounded, spare_racks
 from rackwright.core.policy.cut import Cut, Piece, cut
 from rackwright.core.policy.defrag_cost import Blocked, move_of, terms
 from rackwright.core.policy.defrag_racks import Left
 from rackwright.core.policy.defrag_search import Chosen
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.gangs import choose
-from rackwright.core.policy.placement import place
+from rackwright.core.policy.placement import Slices, place_on
 from rackwright.core.policy.small import place_small
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.entries.slice import CostTerms, VictimMove
@@ -49,14 +49,14 @@ class Settled:
 def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
     """Places for the blocked job and all victims, or what has none."""
     leaves, trial = chosen.leaves, without(case.fleet, chosen.leaves)
-    slices = place(trial, case.job)
+    slices = _served(case, trial)
     if slices is None:
         return Reason(code="no-fit", numbers={"job": case.job.id})
     needed = tuple(left for left in leaves if _in_the_way(case, left, slices))
     if needed != leaves:
         # Who is not in the way may still be one whose spares are.
         fewer = without(case.fleet, needed)
-        again = place(fewer, case.job)
+        again = _served(case, fewer)
         if again is not None:
             leaves, trial, slices = needed, fewer, again
     for one in slices:
@@ -71,6 +71,14 @@ def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
     cost = chosen.hold + sum(home.cost.total for home in homes)
     ordered = tuple(sorted(homes, key=lambda home: home.job))
     return Settled(slices=slices, homes=ordered, hold=chosen.hold, cost=cost)
+
+
+def _served(case: Blocked, trial: Fleet) -> Slices | None:
+    """Where the blocked job goes. What a plan clears is not for the cell's spare racks, though too
+    few are empty: those that are, stay."""
+    job = case.job
+    kept = kept_for_wounded(trial, job.spec.priority) if trial.wounded else 0
+    return place_on(trial, job, kept | spare_racks(case.fleet))
 
 
 def trial_of(fleet: Fleet) -> Fleet:
@@ -118,7 +126,7 @@ def _largest_first(case: Blocked, leaves: tuple[Left, ...]) -> list[tuple[JobId,
 def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) -> Home | None:
     """Seat these slices of a victim on the trial fleet."""
     parts = [victim.part(index) for index in indexes]
-    draft = _draft(trial, victim, parts)
+    draft = _draft(case, trial, victim, parts)
     homes: list[SlicePlacement] = []
     for part in parts:
         found = _seat(draft, part, alone=len(victim.slices) == 1)
@@ -154,11 +162,11 @@ def _evicted(case: Blocked, victim: Job) -> Home | None:
     return Home(job=victim.id, move=VictimMove.QUEUE, homes=(), cost=cost)
 
 
-def _draft(trial: Fleet, victim: Job, parts: list[Slice]) -> Draft:
+def _draft(case: Blocked, trial: Fleet, victim: Job, parts: list[Slice]) -> Draft:
     """What the racks offer a victim whose other slices stay where they are."""
     moving = {part.index for part in parts}
     staying = [part for part in victim.slices if part.index not in moving]
-    ask = _ask(trial, victim)
+    ask = _ask(trial, victim, spare_racks(case.fleet))
     if not all(part.lent for part in parts):
         ask = replace(ask, lendable=False)
     draft = Draft(fleet=trial, ask=ask, same=_same(trial, ask, staying))
@@ -167,7 +175,7 @@ def _draft(trial: Fleet, victim: Job, parts: list[Slice]) -> Draft:
     return draft
 
 
-def _ask(trial: Fleet, victim: Job) -> Ask:
+def _ask(trial: Fleet, victim: Job, keep_off: int) -> Ask:
     """Its constraints, for the slices it has: its cut may have been another one."""
     pieces = tuple(
         Piece(
@@ -182,7 +190,7 @@ def _ask(trial: Fleet, victim: Job) -> Ask:
     )
     made = cut(victim.spec, trial.policy, trial.topology)
     only = made.node_gpus if isinstance(made, Cut) else 0
-    return ask_of(trial, victim, Cut(pieces=pieces, node_gpus=only, needs=()), 0)
+    return ask_of(trial, victim, Cut(pieces=pieces, node_gpus=only, needs=()), keep_off)
 
 
 def _same(trial: Fleet, ask: Ask, staying: list[Slice]) -> Same | None:

@@ -1,16 +1,21 @@
 """Whole racks that are kept as spares of the cell: queued work leaves them, recovery takes them."""
 
+from typing import Any
+
 from rackwright.core.policy.ask import kept_off, spare_racks
 from rackwright.core.policy.causes import why_blocked
+from rackwright.core.policy.defrag import Outcome, Verdict, entry_of, judge
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.settings import beyond_the_cell
 from rackwright.core.reasons import sentence
 from rackwright.wire.entries.slice import SliceMoved
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, PlanId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason
 from tests.support.fleets import Cell, cell
 from tests.support.recovery import decided
+from tests.unit.core.policy.defrag_cells import HOUR, SAVES, block, fill, pass_time
 from tests.unit.core.policy.placing import put, racks
 
 
@@ -30,6 +35,12 @@ def test_the_last_of_the_roomiest_whole_racks_are_kept() -> None:
     assert spare_racks(made.fleet) == 0b1000, "as many as there are"
 
 
+def why(made: Cell, job: str = "k", **spec: Any) -> Reason:
+    known = made.queue(job, JobSpec(name=JobId(job), **spec))
+    assert place(made.fleet, known) is None
+    return why_blocked(made.fleet, known, made.fleet.time)
+
+
 def test_none_by_default() -> None:
     assert kept_off(cell(2).fleet, 50) == 0
 
@@ -37,12 +48,77 @@ def test_none_by_default() -> None:
 def test_queued_work_leaves_them_and_says_so() -> None:
     made = kept(3)
     assert racks(put(made, nodes=32)) == ["r0", "r1"]
-    known = made.queue("k", JobSpec(name=JobId("k"), nodes=48))
-    assert place(made.fleet, known) is None
-    found = why_blocked(made.fleet, known, made.fleet.time)
-    assert sentence(found) == "would fit, but 1 whole racks are kept as spares of the cell"
+    found = why(made, nodes=48)
+    assert found.code == "capacity"
+    assert sentence(found) == (
+        "48 nodes are asked for, 36 are free outside 1 whole racks kept as spares of the cell,"
+        " and 0 of them are kept as spares"
+    )
     small = kept(1)
     assert put(small, nodes=1) is None
+
+
+def test_held_is_who_would_fit_in_them_and_in_nothing_that_may_be_moved() -> None:
+    """r2 is the spare rack; of r0 and r1 enough is free, but work that nobody may move is in both.
+    The same work, if it may be moved, is the defragmenter's."""
+    made = kept(3)
+    fill(made, "r0", range(8))
+    fill(made, "r1", range(8))
+    found = why(made.copy(), nodes=16)
+    assert sentence(found) == "would fit, but 1 whole racks are kept as spares of the cell"
+    assert found.code == "held"
+    made = kept(3)
+    for rack in ("r0", "r1"):
+        made.sit(f"v-{rack}", rack, range(8))
+    assert why(made, nodes=16).code == "topology.movable"
+
+
+def strewn(spare: int, *, racks: int = 3) -> Cell:
+    """r0 and r1 have three movable nodes each, r2 room for four: a 16-node job waits."""
+    made = cell(racks, policy=Policy(spare_racks=spare))
+    for rack in ("r0", "r1"):
+        made.sit(f"v-{rack}", rack, range(3), checkpoint=SAVES)
+    fill(made, "r2", range(14))
+    pass_time(made, HOUR)
+    block(made, "p", nodes=16)
+    return made
+
+
+def looked(made: Cell) -> Verdict:
+    return judge(made.fleet, made.job("p"), {}, made.fleet.time)
+
+
+def test_a_plan_may_use_what_it_clears_though_no_rack_is_empty() -> None:
+    """What it clears is not the cell's spare: without the plan it would not be one either."""
+    entries = [entry_of(looked(strewn(spare)), PlanId("x")) for spare in (0, 1, 2)]
+    assert entries[0] is not None
+    assert entries[0].slices[0].rack == "r0"
+    assert entries == [entries[0]] * 3
+
+
+def test_a_plan_leaves_spare_racks_alone() -> None:
+    made = strewn(1, racks=4)
+    assert spare_racks(made.fleet) == 0b1000
+    verdict = looked(made)
+    assert verdict.outcome is Outcome.GO
+    entry = entry_of(verdict, PlanId("x"))
+    assert entry is not None
+    taken = {part.rack for part in entry.slices}
+    homes = {home.rack for victim in entry.victims for home in victim.homes}
+    assert (taken, homes) == ({"r0"}, {"r2"})
+    made.add(entry)
+    assert spare_racks(made.fleet) == 0b1000
+
+
+def test_no_victim_has_its_home_in_a_spare_rack() -> None:
+    """The same cell with a spare rack and without: the empty rack would be the only home."""
+    made = cell(3, policy=Policy(spare_racks=1))
+    for rack in ("r0", "r1"):
+        fill(made, rack, range(3, 4))
+        made.sit(f"v-{rack}", rack, range(4, 18), checkpoint=SAVES)
+    pass_time(made, HOUR)
+    block(made, "p", nodes=16)
+    assert looked(made).outcome is Outcome.NO_HOMES
 
 
 def test_recovery_takes_them() -> None:
