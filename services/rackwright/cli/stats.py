@@ -6,23 +6,29 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from rackwright.cli.draw_metrics import draw_metrics
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import ago, show, stale
 from rackwright.gateway.views import StatsAnswer
 
 
 @click.command()
+@click.option("--brief", is_flag=True, help="The first lines only, a topic each.")
 @json_option
 @reaching
-def stats(where: Where, as_json: bool) -> None:
-    """The cell in numbers: jobs, GPUs by what they do, what waits and why, recoveries, plans.
+def stats(where: Where, as_json: bool, brief: bool) -> None:
+    """The cell in numbers: a summary, then every metric of the cell by topic. docs/api.md defines
+    them; labels come in its order, and of histograms mean and bounds of p50, p90 and p99 are told.
 
     \b
     Examples:
       rackwright stats
-      rackwright stats --json | jq .gpus
+      rackwright stats --brief
+      rackwright stats --json | jq '.gpus, .work.goodput'
+      rackwright stats --json | jq '.metrics[] | select(.group == "recovery")'
     """
-    show(where, as_json, "stats", StatsAnswer, draw_stats)
+    asked = None if brief else True
+    show(where, as_json, "stats", StatsAnswer, draw_stats, metrics=asked)
 
 
 def draw_stats(view: StatsAnswer) -> RenderableType:
@@ -33,7 +39,8 @@ def draw_stats(view: StatsAnswer) -> RenderableType:
     for title, text in _rows(view):
         table.add_row(title, text)
     warning = stale(view)
-    return Group(table, *([warning] if warning else []))
+    more = [draw_metrics(view.metrics)] if view.metrics else []
+    return Group(table, *more, *([warning] if warning else []))
 
 
 def _rows(view: StatsAnswer) -> list[tuple[str, str]]:

@@ -83,7 +83,9 @@ class Events(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats(Part):
-    """The cell in numbers."""
+    """The cell in numbers; with all that /metrics has, if `metrics`."""
+
+    metrics: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from rackwright.core.histograms import Histogram
 from rackwright.core.measures import Measures
 from rackwright.core.plan_costs import PlanCosts
 from rackwright.core.recent import Recent
-from rackwright.wire.entries.job import JobRequeued, JobStarted, JobSuspended
+from rackwright.wire.entries.job import JobFailed, JobRequeued, JobStarted, JobSuspended
 from rackwright.wire.entries.slice import (
     DefragPlanned,
     SliceMoved,
@@ -23,6 +23,7 @@ from rackwright.wire.message import Entry
 from rackwright.wire.reasons import RungTaken
 
 MAX_OPEN = 100_000
+LOST = "lost."  # reasons of the placer for ends that a fault or a drain brought about
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Counts:
     cost_gpu_h: float = 0.0
     benefit_gpu_h: float = 0.0
     interactive_touched: int = 0
+    interactive_lost: int = 0
     to_swap: Histogram = field(default_factory=Histogram)
     to_rejoin: Histogram = field(default_factory=Histogram)
     open: OrderedDict[JobId, float] = field(default_factory=OrderedDict)
@@ -73,6 +75,8 @@ class Counts:
                     self._recovered(entry.job, entry.rungs, before, after)
                 case JobRequeued() | JobSuspended():
                     self._ended(entry)
+                case JobFailed():
+                    self._lost(entry, before)
                 case JobStarted():
                     self._rejoined(entry.job, after)
                 case DefragPlanned():
@@ -123,6 +127,13 @@ class Counts:
             if job is not None and job.spec.job_class is JobClass.INTERACTIVE:
                 self.interactive_touched += 1
 
+    def _lost(self, entry: JobFailed, before: Fleet) -> None:
+        """Interactive work goes only with its hardware; that is counted beside who was touched."""
+        job = before.jobs.get(entry.job)
+        lost = entry.reason.code.startswith(LOST)
+        if lost and job is not None and job.spec.job_class is JobClass.INTERACTIVE:
+            self.interactive_lost += 1
+
     def join(self, newer: "Counts") -> None:
         """Those of a later stretch of the ledger too."""
         self.entries.update(newer.entries)
@@ -132,6 +143,7 @@ class Counts:
         self.cost_gpu_h += newer.cost_gpu_h
         self.benefit_gpu_h += newer.benefit_gpu_h
         self.interactive_touched += newer.interactive_touched
+        self.interactive_lost += newer.interactive_lost
         self.to_swap.join(newer.to_swap)
         self.to_rejoin.join(newer.to_rejoin)
         self.open.update(newer.open)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from rackwright.cli.draw_jobs import draw_job, draw_jobs, nodes_text
+from rackwright.cli.draw_metrics import TITLES
 from rackwright.cli.draw_node import draw_node
 from rackwright.cli.draw_racks import draw_racks
 from rackwright.cli.policy import draw_policy
@@ -163,6 +164,22 @@ def test_numbers() -> None:
         "recovery  0 swaps of 0 nodes, 0 moves, 0 restarts, 0 requeues",
         "defrag    0 plans with 0 victims, 0 withdrawn, 0 carried out, 0 GPU-h estimated",
     ]
+
+
+def test_all_metrics_by_topic() -> None:
+    lines = drawn(draw_stats(stats(small().context(), asked.Stats(metrics=True))), width=200)
+    shown = {line.split()[0]: " ".join(line.split()) for line in lines if line}
+    assert len(lines) > 90
+    assert [title for title in TITLES.values() if title not in lines] == []
+    assert shown["gpus"] == (
+        "gpus useful: 19, lent_useful: 4, spare: 4, down_node: 8, fragment: 9, draining: 4,"
+        " held: 24 GPUs by what they do"
+    )
+    (waited,) = (line for line in lines if line.startswith("queue_wait_seconds"))
+    assert "5-32/batch/default: 1 of mean 0, p50/p90/p99 at most 1/1/1" in waited
+    assert shown["time_to_swap_seconds"].startswith("time_to_swap_seconds none yet")
+    assert shown["lemon_share"].startswith("lemon_share 0 ")
+    assert shown["culprits"].startswith("culprits xid.79: 2")
 
 
 def test_settings() -> None:

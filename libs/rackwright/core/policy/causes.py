@@ -2,9 +2,9 @@
 
 `never` it does not fit the cell as built; `quota` its queue has its share; `health` it would fit if
 nodes were repaired; `capacity` too few nodes are free beyond the spares and whole spare racks;
-`held` operators (or a wounded slice) keep what it needs; `topology.pinned` enough is free, in the wrong racks, and work
-that nobody may move is in the way; `topology.movable` the same, and work could be moved.
-Only the last wakes the defragmenter.
+`held` operators (or a wounded slice) keep what it needs; `topology.pinned` enough is free, in the
+wrong racks, and work that nobody may move is in the way; `topology.movable` the same, and work
+could be moved. Only the last wakes the defragmenter.
 """
 
 from rackwright.core.fleet import Fleet

@@ -9,7 +9,6 @@ from rackwright.core.jobs import JobState
 from rackwright.core.measures import Family
 from rackwright.core.occupancy import (
     gpu_states,
-    node_use,
     occupancy,
     slurm_fragmentation,
     startable,
@@ -18,13 +17,13 @@ from rackwright.core.policy.breaker import breaker
 from rackwright.core.policy.estimates import Estimate
 from rackwright.core.recent import WINDOWS, Recent
 from rackwright.gateway import asked, views
-from rackwright.gateway.answers.jobs import size_of
-from rackwright.gateway.answers.nodes import spares_view
 from rackwright.gateway.context import Context
 from rackwright.gateway.counts import Counts
 from rackwright.gateway.firsts import Firsts
 from rackwright.gateway.measured import ettr
-from rackwright.gateway.standing import standing
+from rackwright.gateway.metrics import metrics
+from rackwright.gateway.standing import Standing, standing
+from rackwright.gateway.tallies import node_states, queue, spares_view
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
 from rackwright.wire.entries.slice import (
     DefragFinished,
@@ -43,6 +42,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
     """The cell in numbers."""
     fleet, counts, past = context.fleet, context.past.counts, context.past
     states = gpu_states(fleet, context.now)
+    found = standing(fleet, context.state, context.now, counts.recent)
     jobs: Counter[str] = Counter({state.value: 0 for state in JobState})
     jobs.update(job.state.value for job in fleet.jobs.values())
     jobs.update(stone.state.value for stone in fleet.tombstones.values())
@@ -61,10 +61,10 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         fragmentation=fragmentation(fleet),
         recoveries=recoveries(counts, context.state.firsts),
         defrags=defrags(fleet, counts),
-        work=work(context),
+        work=work(context, found),
         breaker=breaker_view(fleet, context.now),
         reliability=tuple(reliability_view(counts.recent, days, context.now) for days in WINDOWS),
-        lemon_share=round(standing(fleet, context.state, context.now).lemon_share, 4),
+        lemon_share=round(found.lemon_share, 4),
         unanswered_failures=len(fleet.fresh_faults),
         interactive_touched=counts.interactive_touched,
         paused={
@@ -77,6 +77,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         stopped_why=stopped_why,
         complete=past.complete,
         since=past.since,
+        metrics=metrics(context) if question.metrics else (),
     )
 
 
@@ -108,28 +109,6 @@ def reliability_view(recent: Recent, days: int, now: float) -> views.Reliability
 def _estimate(found: Estimate) -> dict[str, float | None]:
     figures = {"value": found.value, "low": found.low, "high": found.high}
     return {name: None if one is None else round(one, 3) for name, one in figures.items()}
-
-
-def node_states(fleet: Fleet, now: float) -> dict[str, int]:
-    """Nodes by their one word. Looks at every node."""
-    found = Counter(
-        node_use(rack, place, now).value
-        for rack in fleet.racks.values()
-        for place in range(len(rack.nodes))
-    )
-    return dict(sorted(found.items()))
-
-
-def queue(fleet: Fleet) -> dict[str, views.QueuedBy]:
-    """Queued jobs by the cause the ledger has; `none`: not blocked, or not looked at yet."""
-    jobs: Counter[str] = Counter()
-    gpus: Counter[str] = Counter()
-    for name in fleet.queued:
-        job = fleet.jobs[name]
-        cause = "none" if job.blocked is None else job.blocked.code
-        jobs[cause] += 1
-        gpus[cause] += size_of(fleet, job)[1]
-    return {cause: views.QueuedBy(jobs=jobs[cause], gpus=gpus[cause]) for cause in sorted(jobs)}
 
 
 def spare_totals(fleet: Fleet) -> views.SpareTotals:
@@ -205,10 +184,9 @@ def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
     )
 
 
-def work(context: Context) -> views.Work:
+def work(context: Context, found: Standing) -> views.Work:
     """What became of the cell's time."""
     counts = context.past.counts
-    found = standing(context.fleet, context.state, context.now, counts.recent)
     accounts, measures = counts.accounts, counts.measures
     days = accounts.racks_s / DAY
     blocked: Counter[str] = Counter()

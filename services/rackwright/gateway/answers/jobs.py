@@ -7,14 +7,13 @@ from dataclasses import replace
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job, JobState, Slice, Tombstone
-from rackwright.core.policy.cut import Cut, cut
-from rackwright.core.policy.quota import gpus_of
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.waiting import waits
 from rackwright.gateway.asked import BadQuestion, not_found
 from rackwright.gateway.chronicle import job_key
 from rackwright.gateway.context import Context, why
 from rackwright.gateway.page import fitting, newest
+from rackwright.gateway.tallies import size_of
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId
 
@@ -58,21 +57,6 @@ def _wanted(question: asked.Jobs, state: JobState, owner: str) -> bool:
     if question.state is not None and state != question.state:
         return False
     return question.owner is None or owner == question.owner
-
-
-def size_of(fleet: Fleet, job: Job) -> tuple[int, int]:
-    """Nodes and GPUs that a job has, or asks for while it has none."""
-    if job.slices:
-        return job.ranks, sum(_gpus(fleet, part) for part in job.slices)
-    made = cut(job.spec, fleet.policy, fleet.topology)
-    if not isinstance(made, Cut):
-        return job.spec.nodes or 0, job.spec.gpus or 0
-    return sum(piece.nodes for piece in made.pieces), gpus_of(fleet, made)
-
-
-def _gpus(fleet: Fleet, part: Slice) -> int:
-    rack = fleet.racks[part.rack]
-    return part.gpus.bit_count() or sum(rack.nodes[place].gpus for place in part.nodes)
 
 
 def row(fleet: Fleet, job: Job) -> views.JobRow:

@@ -15,6 +15,7 @@ from rackwright.gateway.chronicle import node_key
 from rackwright.gateway.context import Context, why
 from rackwright.gateway.machine import Seen
 from rackwright.gateway.page import fitting, newest
+from rackwright.gateway.tallies import spares_view
 from rackwright.wire.ids import WorkerId, parse_worker, worker_id
 from rackwright.wire.reasons import Reason
 
@@ -52,24 +53,6 @@ def rack_view(rack: Rack, now: float) -> views.RackView:
         spares=spares_view(rack),
         nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
     )
-
-
-def spares_view(rack: Rack) -> views.SparesView:
-    """Wanted beside protected slices, there, lent, and missing: lent ones come back at once."""
-    wanted, usable = rack.shape.target, rack.usable.bit_count()
-    return views.SparesView(
-        wanted=wanted,
-        free=min(wanted, usable),
-        lent=rack.lent.bit_count(),
-        short=max(0, wanted - usable - (rack.lent & rack.takes).bit_count()),
-        probation=_on_probation(rack),
-    )
-
-
-def _on_probation(rack: Rack) -> int:
-    """Free nodes that gangs do not get yet, but a swap does when there is no other."""
-    doubtful = rack.free & rack.takes_one & ~rack.takes
-    return sum(1 for place in bits(doubtful) if rack.nodes[place].probation_until)
 
 
 def cell(rack: Rack, place: int, now: float) -> views.NodeCell:

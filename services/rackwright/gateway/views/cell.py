@@ -141,8 +141,33 @@ class BreakerView(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValue(View):
+    """One value of a metric, by its labels. Of a histogram `value` is the mean, `count` how many,
+    and p50, p90, p99 the bounds below which so many lie (null: none, or beyond the last bound)."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    value: float = 0.0
+    count: int | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricView(View):
+    """A metric as /metrics has it, summed over racks. `more`: values left out, the smallest."""
+
+    name: str
+    group: str
+    kind: str
+    text: str
+    values: tuple[MetricValue, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsAnswer(Answer):
-    """The cell in numbers. `gpus` add up to `installed_gpus`."""
+    """The cell in numbers. `gpus` add up to `installed_gpus`. `metrics`: if they were asked for."""
 
     racks: int
     installed_nodes: int
@@ -168,6 +193,7 @@ class StatsAnswer(Answer):
     breaker: BreakerView = field(default_factory=BreakerView)
     reliability: tuple[ReliabilityView, ...] = ()
     lemon_share: float = 0.0
+    metrics: tuple[MetricView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
