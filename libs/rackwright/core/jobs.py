@@ -172,6 +172,7 @@ class Job:
     were all up, `not_before` a back-off, `blocked_since` the beginning of the unbroken block.
     `slices` are in order of their index; where one is missing it is in `shed`. `previous` are racks
     with the nodes (a mask) that it had when it went back to the queue, if it prefers them.
+    `idle_told`: when its owner was told last that its GPUs stand idle.
     """
 
     id: JobId
@@ -207,6 +208,7 @@ class Job:
     pinned_by: str = ""
     previous: tuple[tuple[int, int], ...] = ()
     approved_until: float = 0.0
+    idle_told: float | None = None
 
     @property
     def pinned(self) -> bool:

@@ -151,6 +151,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     # Ends and exits
     "cancelled": ("{why}", "as was wished"),
     "cancelled-ahead": ("{why}", "as was wished, before any such job was known"),
+    "gpus.idle": (
+        "its GPUs have been idle for {idle_s} s: it is ended in {notice_s} s if they stay so",
+        "its GPUs have been idle for {idle_s} s: end it if they are not needed",
+        "its GPUs stand idle",
+    ),
+    "gpus.idle-ended": ("its GPUs were idle for {idle_s} s, and its queue ends such work",),
     "time-limit": ("its time limit of {limit_s} s is over",),
     "supervisor.lost": ("rank {rank} lost its supervisor", "its supervisor was killed"),
     "start-timeout": ("rank {rank} did not start in time", "it did not start in time"),

@@ -49,12 +49,18 @@ def _of_job(entry: Entry, fleet: Fleet) -> str:
             return "every rank has ended well"
         case job.JobCancelled():
             return f"cancelled by {entry.by}: {sentence(entry.reason)}"
-        case job.JobNotified(window=int()):
-            return f"told {number(entry.notice_s)} s before: {sentence(entry.reason)}"
         case job.JobNotified():
-            return f"told that it stops in {number(entry.notice_s)} s: {sentence(entry.reason)}"
+            return f"told{_ahead(entry)}: {sentence(entry.reason)}"
         case _:
             return _of_job_no(entry)
+
+
+def _ahead(entry: job.JobNotified) -> str:
+    if entry.idle_s is not None:
+        return ""
+    if entry.window is not None:
+        return f" {number(entry.notice_s)} s before"
+    return f" that it stops in {number(entry.notice_s)} s"
 
 
 def _resized(entry: job.JobShrunk | job.JobGrown, fleet: Fleet) -> str:

@@ -69,6 +69,13 @@ class Policy(Part):
     )
     interactive_job_gpus: Counted = knob(4, "GPUs", "most an interactive job may have: one node")
     interactive_owner_gpus: Counted = knob(8, "GPUs", "most an owner may have in interactive jobs")
+    idle_gpus_s: Positive = knob(
+        7_200.0, "s", "2 hours: the owner of interactive work is told that its GPUs stand idle"
+    )
+    idle_stop_queues: tuple[QueueRef, ...] = knob(
+        (), "", "queues in which interactive work whose GPUs stand idle is ended"
+    )
+    idle_notice_s: NotNegative = knob(600.0, "s", "from telling its owner to that end")
     queue_weight: dict[QueueRef, Positive] = table("", "deserved share of a queue, 1 if not given")
     owner_weight: dict[OwnerRef, Positive] = table("", "deserved share of an owner, 1 if not given")
     fair_half_life_s: Positive = knob(604_800.0, "s", "7 days: after so long use counts half")

@@ -70,7 +70,10 @@ ENDED = frozenset({WorkerState.EXITED, WorkerState.STOPPED, WorkerState.FENCED})
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus(Part):
-    """One worker on its node. `code` is the exit code, or minus the signal that ended it."""
+    """One worker on its node. `code` is the exit code, or minus the signal that ended it.
+
+    `idle_since`: since when all its GPUs have been in use for less than 5 % of the time.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
     worker: WorkerRef
@@ -80,6 +83,7 @@ class WorkerStatus(Part):
     pid: Natural | None = None
     checkpoint_at: float | None = None
     progress_at: float | None = None
+    idle_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

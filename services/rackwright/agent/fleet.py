@@ -187,7 +187,7 @@ class AgentProcess:
         def tell(finding: Finding) -> None:
             self._tell(gpu_fault(node.who, finding, time.time()))
 
-        self._gpu_watches.append(GpuWatch(config.hardware.gpus, tell))
+        self._gpu_watches.append(GpuWatch(config.hardware.gpus, tell, seen=node.on_gpus))
 
     def _envelope(self, who: Who, body: Body) -> bytes:
         self._counter += 1

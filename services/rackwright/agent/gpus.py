@@ -50,14 +50,19 @@ def findings(reading: NodeReading, gpus: int) -> list[Finding]:
 
 
 class GpuWatch:
-    """Asks the driver now and then and tells what is newly wrong; nothing without a driver."""
+    """Asks the driver now and then and tells what is newly wrong; nothing without a driver.
+
+    `seen` hears of every reading.
+    """
 
     def __init__(
         self,
         gpus: int,
         tell: Callable[[Finding], None],
         read: Callable[[], NodeReading | None] = read_node,
+        seen: Callable[[NodeReading], None] = lambda _: None,
     ) -> None:
+        self._seen = seen
         self._gpus = gpus
         self._tell = tell
         self._read = read
@@ -75,6 +80,7 @@ class GpuWatch:
         reading = await asyncio.to_thread(self._read)
         if reading is None:
             return False
+        self._seen(reading)
         found = {(one.kind, one.gpu, one.value): one for one in findings(reading, self._gpus)}
         for key, one in found.items():
             if key not in self._known:

@@ -18,7 +18,9 @@ from rackwright.agent.checks import Checks
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
 from rackwright.agent.files import disk_refuses, try_to_replace
 from rackwright.agent.hold import Hold
+from rackwright.agent.idle import IdleGpus
 from rackwright.agent.leftovers import GpuMemory
+from rackwright.agent.nvml import NodeReading
 from rackwright.agent.progress import Progress, ProgressReader
 from rackwright.agent.records import WorkerFiles, WorkerRecord
 from rackwright.agent.refusals import DiskRefuses, HasEnded, Refused
@@ -81,6 +83,7 @@ class NodeAgent:
         self._membership: dict[str, int] = {}
         self._untold: dict[str, JobValue] = {}
         self._refused: dict[WorkerId, type[Refused]] = {}
+        self._idle = IdleGpus()
         self._n = 0
 
     def attach(
@@ -99,6 +102,11 @@ class NodeAgent:
         """Something is left of a worker that should have been gone for long."""
         said = f"something is left of {worker}"
         self._tell(other_fault(self.who, SignalKind.KILL_FAILED, self._timing.wall(), said))
+
+    def on_gpus(self, reading: NodeReading) -> None:
+        """The driver was asked: what is told of it with the workers is whose GPUs stand idle."""
+        if self._idle.look(reading, self._timing.wall()):
+            self._say()
 
     def read_progress_with(self, reader: ProgressReader) -> None:
         """Follow the reports of real workers."""
@@ -130,7 +138,7 @@ class NodeAgent:
         """What the node says of itself now."""
         self._n += 1
         told: list[WorkerStatus] = [
-            worker_status(record, self._progress.get(worker))
+            worker_status(record, self._progress.get(worker), self._idle.since)
             for worker, record in sorted(self.workers.records.items())
         ]
         told += [worker_status(record, None) for _, record in sorted(self._spent.items())]

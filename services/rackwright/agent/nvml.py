@@ -16,8 +16,8 @@ MAX_LINKS = 18  # per GPU of the NVLink 5 generation
 class GpuReading:
     """One GPU. `pci` as in a kernel log: lower case, four digits of domain, no function.
 
-    `links_active`, the row remapping and the memory in use (GB, 1e9 bytes) are None where the GPU
-    does not tell.
+    `links_active`, the row remapping, the memory in use (GB, 1e9 bytes) and `use` (share of the
+    last moments in which it computed) are None where the GPU does not tell.
     """
 
     index: int
@@ -30,6 +30,7 @@ class GpuReading:
     remap_failed: bool | None
     processes: tuple[int, ...]
     memory_used_gb: float | None = None
+    use: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ def _read_gpu(index: int, handle: object) -> GpuReading:
     remap = _optional(pynvml.nvmlDeviceGetRemappedRows, handle)
     running = _optional(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
     memory = _optional(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    rates = _optional(pynvml.nvmlDeviceGetUtilizationRates, handle)
     return GpuReading(
         index=index,
         uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
@@ -94,6 +96,7 @@ def _read_gpu(index: int, handle: object) -> GpuReading:
         remap_failed=None if remap is None else bool(remap[3]),
         processes=tuple(sorted(process.pid for process in running or ())),
         memory_used_gb=None if memory is None else int(memory.used) / 1e9,
+        use=None if rates is None else int(rates.gpu) / 100.0,
     )
 
 

@@ -2,13 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rackwright.agent.gpus import Finding
+from rackwright.agent.idle import idle_since
 from rackwright.agent.limits import XidSignal
 from rackwright.agent.progress import Progress
 from rackwright.agent.records import WorkerRecord
+from rackwright.agent.records import WorkerState as Record
 from rackwright.wire.ids import NodeId, RackId, SessionId, WorkerId
 from rackwright.wire.signals import Fault, SignalKind, WorkerState, WorkerStatus
+
+NONE_IDLE: Mapping[int, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +26,12 @@ class Who:
     boot: str
 
 
-def worker_status(record: WorkerRecord, progress: Progress | None) -> WorkerStatus:
+def worker_status(
+    record: WorkerRecord, progress: Progress | None, idle: Mapping[int, float] = NONE_IDLE
+) -> WorkerStatus:
     """One worker. It is ready when it runs, unless its last report says that it is not yet.
 
+    `idle` says since when idle GPUs are idle.
     An end counts only when its GPUs are free again too: `reaped`. Until then it is told as running.
     """
     state = WorkerState(record.state.value)
@@ -37,6 +45,9 @@ def worker_status(record: WorkerRecord, progress: Progress | None) -> WorkerStat
         pid=record.pid or None,
         checkpoint_at=progress.checkpoint_at if progress is not None else None,
         progress_at=progress.progress_at if progress is not None else None,
+        idle_since=idle_since(record.gpus, idle, record.at)
+        if record.state is Record.RUNNING
+        else None,
     )
 
 

@@ -83,7 +83,7 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
         if isinstance(entry, DefragPlanned):
             state.decided = None
             state.untold.update((victim.job, fleet.last_id) for victim in entry.victims)
-        elif isinstance(entry, JobNotified):
+        elif isinstance(entry, JobNotified) and entry.plan is not None:
             state.untold.pop(entry.job, None)
     if any(plan.job in fleet.touched_jobs for plan in fleet.plans.values()):
         state.ask_at = event.mono

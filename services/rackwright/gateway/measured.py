@@ -164,6 +164,7 @@ def _standing(context: Context) -> Iterator[Metric]:
         ("racks_used_ratio", "Racks used / fewest possible", found.racks_ratio),
         ("blocks_used_ratio", "Blocks used / fewest possible", found.blocks_ratio),
         ("checkpoint_age_seconds", "Mean by GPUs", found.checkpoint_age_s),
+        ("idle_interactive_gpus", "Of jobs that use none of theirs", found.idle_interactive),
         ("checkpoint_overdue_jobs", "Beyond two intervals", found.checkpoint_overdue),
     ):
         yield _gauge(name, text, (), {(): float(value)})

@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "time": (
         "gpu_hours", "goodput", "training_goodput", "ettr", "checkpoint_age_seconds",
-        "checkpoint_overdue_jobs",
+        "checkpoint_overdue_jobs", "idle_interactive_gpus",
     ),
     "waiting": (
         "queue_depth", "blocked_jobs", "blocked_gpus", "blocked_seconds", "blocked_gpu_seconds",

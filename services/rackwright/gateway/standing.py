@@ -4,6 +4,7 @@ Names and meanings are those of docs/api.md.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet
@@ -22,7 +23,7 @@ from rackwright.core.policy.probation import history, lemon
 from rackwright.core.policy.starvation import starved
 from rackwright.core.recent import Recent, Reliability
 from rackwright.gateway.machine import State
-from rackwright.wire.jobs import TopologyNeed
+from rackwright.wire.jobs import JobClass, TopologyNeed
 from rackwright.wire.nodes import Fitness, RepairAction
 
 
@@ -33,7 +34,8 @@ class Standing:
     full slice, per pinned GPU. preempted_most, preempted_p99, at_limit: of the last 24 hours.
     lemon_share: of all nodes. cross_rack: slices that were to sit in one rack and do not.
     racks_ratio: racks in use by jobs of several slices, of the fewest that would do; blocks_ratio:
-    likewise of the lowest domains above racks. expected: recoveries per 1,000 rack-days that find
+    likewise of the lowest domains above racks. idle_interactive: GPUs of interactive jobs that none
+    of them uses, for `idle_gpus_s` and longer. expected: recoveries per 1,000 rack-days that find
     no spare, by the cell's own failures and repairs of 90 days; None while they are not known.
     checkpoint_age_s: by GPUs; overdue: jobs beyond two intervals.
     """
@@ -53,6 +55,7 @@ class Standing:
     checkpoint_age_s: float
     checkpoint_overdue: int
     repair_overdue: dict[str, int]
+    idle_interactive: int
 
 
 def standing(fleet: Fleet, state: State, now: float, recent: Recent | None = None) -> Standing:
@@ -77,6 +80,7 @@ def standing(fleet: Fleet, state: State, now: float, recent: Recent | None = Non
         checkpoint_age_s=age,
         checkpoint_overdue=overdue,
         repair_overdue=_repairs(fleet, now),
+        idle_interactive=_idle_interactive(fleet, state, now),
     )
 
 
@@ -208,3 +212,23 @@ def _repairs(fleet: Fleet, now: float) -> dict[str, int]:
             if asked in late and now - node.repair_at > fleet.policy.repair_overdue_s:
                 late[asked] += 1
     return late
+
+
+def _idle_interactive(fleet: Fleet, state: State, now: float) -> int:
+    limit = now - fleet.policy.idle_gpus_s
+    return sum(
+        gpus_of(fleet, job)
+        for job in fleet.jobs.values()
+        if job.slices
+        and job.spec.job_class is JobClass.INTERACTIVE
+        and all(since is not None and since <= limit for since in _idle_since(fleet, state, job))
+    )
+
+
+def _idle_since(fleet: Fleet, state: State, job: Job) -> Iterator[float | None]:
+    """Since when the GPUs of each rank are idle, by its node's word."""
+    for part in job.slices:
+        for rank, place in enumerate(part.nodes, part.first_rank):
+            seen = state.seen.get(fleet.node_at(part.rack, place).name)
+            worker = None if seen is None else seen.worker(part.worker(job.id, rank))
+            yield None if worker is None else worker.idle_since

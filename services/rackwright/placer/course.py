@@ -11,6 +11,7 @@ from rackwright.core.jobs import ASSIGNED
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
 from rackwright.core.policy.limits import ends_at
 from rackwright.placer.hangs import hanging
+from rackwright.placer.idle import idling
 from rackwright.placer.starts import overdue
 from rackwright.placer.state import State
 from rackwright.placer.verdicts import judge
@@ -18,6 +19,7 @@ from rackwright.wire.entries.job import (
     JobFailed,
     JobFinished,
     JobFinishing,
+    JobNotified,
     JobRequeued,
     JobStarted,
     WorkerFailed,
@@ -29,7 +31,7 @@ from rackwright.wire.reasons import Reason
 JUDGED = 256  # jobs a turn; the others are judged in the next one
 
 # What sets nodes free comes first.
-KINDS = (JobFinished, JobFailed, JobRequeued, WorkerFailed, JobStarted, JobFinishing)
+KINDS = (JobFinished, JobFailed, JobRequeued, WorkerFailed, JobStarted, JobFinishing, JobNotified)
 FREEING = frozenset(kind.TYPE for kind in KINDS[:3])
 COURSE = frozenset(kind.TYPE for kind in KINDS)
 
@@ -77,6 +79,7 @@ def _verdicts(
     for name, late in overdue(state, fleet, event):
         yield name, late
     yield from hanging(state, fleet, event)
+    yield from idling(state, fleet, event)
     while state.again and state.again[0][0] <= event.mono:
         name = heappop(state.again)[1]
         state.due.pop(name, None)

@@ -31,6 +31,7 @@ from rackwright.core.racks import Rack
 from rackwright.placer.blocks import blocks, to_tell
 from rackwright.placer.course import COURSE, course
 from rackwright.placer.hangs import to_watch
+from rackwright.placer.idle import to_look
 from rackwright.placer.placing import may_place, placements
 from rackwright.placer.starts import to_start
 from rackwright.placer.state import State
@@ -133,6 +134,7 @@ def _know(state: State, fleet: Fleet, name: JobId, event: Event) -> None:
         if name in fleet.starting:
             to_start(state, name, event.mono)
         to_watch(state, job, event.mono)
+        to_look(state, job, event.mono)
         end = ends_at(fleet.policy, job)
         if end is not None and state.limits.get(name) != end:
             state.limits[name] = end
@@ -224,7 +226,7 @@ def _trim(state: State, fleet: Fleet, event: Event) -> list[Effect]:
 def _wakes(state: State, event: Event) -> list[Effect]:
     """When something is due by itself: a time limit, a back-off, a start, a verdict."""
     ledger = [heap[0][0] for heap in (state.ends, state.queue.later) if heap]
-    own = [heap[0][0] for heap in (state.starts, state.again, state.hangs) if heap]
+    own = [heap[0][0] for heap in (state.starts, state.again, state.hangs, state.idles) if heap]
     due = [event.mono + at - event.now for at in ledger] + own
     return [WakeAt(mono=max(at, event.mono)) for at in due]
 

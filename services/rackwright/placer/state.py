@@ -58,6 +58,7 @@ class State:
     starts, startable: jobs whose ranks are looked at at that `mono` time; since when (`mono`) each
     could have started.
     hangs, watched: jobs that must make progress, by the `mono` time of the next look; their names.
+    idles, looked: interactive jobs by the `mono` time of the next look at their GPUs; their names.
     again, due: jobs to be judged again at that `mono` time, the next of them by job.
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
@@ -81,6 +82,8 @@ class State:
     startable: dict[JobId, dict[WorkerId, float]] = field(default_factory=dict)
     hangs: list[tuple[float, JobId]] = field(default_factory=list)
     watched: set[JobId] = field(default_factory=set)
+    idles: list[tuple[float, JobId]] = field(default_factory=list)
+    looked: set[JobId] = field(default_factory=set)
     again: list[tuple[float, JobId]] = field(default_factory=list)
     due: dict[JobId, float] = field(default_factory=dict)
     untold: list[tuple[float, JobId]] = field(default_factory=list)

@@ -37,6 +37,7 @@ def library(**answers: object) -> SimpleNamespace:
         "nvmlDeviceGetRemappedRows": lambda _: (0, 1, 0, 1),
         "nvmlDeviceGetComputeRunningProcesses": lambda _: [SimpleNamespace(pid=7)],
         "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(used=1_500_000_000),
+        "nvmlDeviceGetUtilizationRates": lambda _: SimpleNamespace(gpu=4, memory=1),
         "nvmlDeviceGetUUID": lambda _: "GPU-1",
         "nvmlDeviceGetSerial": lambda _: "123",
         "nvmlDeviceGetPciInfo": lambda _: SimpleNamespace(busId="00000018:01:00.0"),
@@ -72,6 +73,7 @@ def test_a_lost_gpu_is_counted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -
         remap_failed=True,
         processes=(7,),
         memory_used_gb=1.5,
+        use=0.04,
     )
     assert nvml.read_node() == nvml.NodeReading(driver="580.1", count=2, gpus=(reading,))
 
@@ -86,10 +88,11 @@ def test_what_a_gpu_does_not_tell_is_unknown(monkeypatch: pytest.MonkeyPatch) ->
         nvmlDeviceGetSerial=refuse,
         nvmlDeviceGetComputeRunningProcesses=refuse,
         nvmlDeviceGetMemoryInfo=refuse,
+        nvmlDeviceGetUtilizationRates=refuse,
     )
     monkeypatch.setattr(nvml, "pynvml", silent)
     node = nvml.read_node()
     assert node is not None
     (gpu,) = node.gpus
-    assert gpu.memory_used_gb is None
+    assert (gpu.memory_used_gb, gpu.use) == (None, None)
     assert (gpu.links_active, gpu.remap_failed, gpu.serial, gpu.processes) == (None, None, "", ())

@@ -1,7 +1,7 @@
 """A placer at a test cell: what it offers is committed, as its host would do."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.core.fleet import Fleet
@@ -190,6 +190,15 @@ class Desk:
             ready=True,
             progress_at=self.fleet.time if at is None else at,
         )
+        self.status(node.name)
+
+    def idle(self, job: str, since: float | None) -> None:
+        """The GPUs of rank 0 are idle since then, by its node's clock, or in use."""
+        known = self.cell.job(job)
+        part = known.slice_of(0)
+        node = self.fleet.node_at(part.rack, part.nodes[0])
+        name = known.worker(0)
+        self.told[node.name][name] = replace(self.told[node.name][name], idle_since=since)
         self.status(node.name)
 
     def status(self, node: NodeId) -> None:

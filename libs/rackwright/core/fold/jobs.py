@@ -283,7 +283,9 @@ def job_resumed(fleet: Fleet, entry: JobResumed) -> None:
 
 
 def job_notified(fleet: Fleet, entry: JobNotified) -> None:
-    """It has been told; the plan that stops it is another entry. Of maintenance it is noted."""
+    """It has been told; what stops it is another entry. Maintenance and idle GPUs are noted."""
+    if entry.idle_s is not None:
+        put_job(fleet, evolve(fleet.jobs[entry.job], idle_told=fleet.time))
     if entry.window is not None:
         told = (entry.job, entry.notice_s)
         fleet.maintenance = tuple(

@@ -202,7 +202,8 @@ class JobResumed(Entry):
 class JobNotified(Entry):
     """The job was told that it will be stopped in `notice_s` seconds, so that it can save.
 
-    `window`: the sequence of planned maintenance that begins then where it is.
+    `window`: the sequence of planned maintenance that begins then where it is. `idle_s`: its GPUs
+    have stood idle for so long; it is stopped for that only if `notice_s` is not 0.
     """
 
     TYPE: ClassVar[str] = "job.notified"
@@ -210,6 +211,7 @@ class JobNotified(Entry):
     plan: PlanRef | None = None
     window: Counted | None = None
     notice_s: Annotated[float, Ge(0)]
+    idle_s: Annotated[float, Ge(0)] | None = None
     reason: Reason
 
 
