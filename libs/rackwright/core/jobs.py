@@ -273,6 +273,11 @@ def may_not_move(spec: JobSpec) -> bool:
     )
 
 
+def is_movable(spec: JobSpec) -> bool:
+    """Is it a service that may be moved, the new instance before the old one goes?"""
+    return spec.job_class is JobClass.SERVICE and spec.movable
+
+
 def counts_as_pinned(spec: JobSpec) -> bool:
     """Does it take of what pinned work may have? A service is there to stay, and does not."""
     return may_not_move(spec) and spec.job_class is not JobClass.SERVICE

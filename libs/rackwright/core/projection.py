@@ -32,6 +32,8 @@ def assignments(fleet: Fleet, number: int, ended: Set[WorkerId]) -> RackAssignme
             run.setdefault(place, []).append(line)
     stop: dict[int, list[StopLine]] = {}
     for leaving in rack.leaving:
+        if leaving.after:  # it serves on, without any order, until its successor runs
+            continue
         stop.setdefault(leaving.node, []).append(
             StopLine(worker=leaving.worker, notice_s=leaving.notice_s, grace_s=leaving.grace_s)
         )

@@ -119,13 +119,17 @@ class Tenancy:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """A worker that is to end on `node` (a place) and whose end no entry has recorded yet."""
+    """A worker that is to end on `node` (a place) and whose end no entry has recorded yet.
+
+    `after`: it serves on until its job runs at this membership, and only then is told; 0: at once.
+    """
 
     worker: WorkerId
     node: int
     gpus: int
     notice_s: float = 0.0
     grace_s: float = 0.0
+    after: int = 0
 
 
 class RackShape(NamedTuple):

@@ -278,6 +278,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "defrag.awaits-approval": ("the plan waits for an operator: rackwright approve {job}",),
     "interactive": ("interactive work is never moved",),
     "service": ("a service that is not declared movable",),
+    "service.parts": ("a service of which a replica has several slices",),
     "not-restartable": ("it cannot be restarted",),
     "not-preemptible": ("it may not be preempted",),
     "checkpoint.overdue": ("its checkpoint is overdue: too much work would be lost",),

@@ -363,6 +363,8 @@ class World:
             place = fleet.leaving[worker]
             rack = fleet.racks[place.rack]
             node = rack.nodes[place.node].name
+            if any(one.after for one in rack.leaving if one.worker == worker):
+                continue  # it serves on until its successor does
             if node in self.dead:
                 continue  # its end is told by the monitor, when the lease is over
             self.leaving.add(worker)

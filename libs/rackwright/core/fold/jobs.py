@@ -9,6 +9,7 @@ from rackwright.core.fold.seats import (
     give_back,
     hurry,
     put_job,
+    release,
     seat,
     take,
     vacate,
@@ -122,6 +123,7 @@ def job_blocked(fleet: Fleet, entry: JobBlocked) -> None:
 def job_started(fleet: Fleet, entry: JobStarted) -> None:
     """All ranks are up, so every gate was open: what they waited for has ended."""
     job = fleet.jobs[entry.job]
+    release(fleet, job)
     for part in job.slices:
         for _, workers in part.gates:
             ended(fleet, workers)

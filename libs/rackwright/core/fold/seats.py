@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Place
 from rackwright.core.index import places
-from rackwright.core.jobs import ENDED, Job, JobState, Slice, Tombstone, Wound, protected
+from rackwright.core.jobs import (
+    ENDED,
+    Job,
+    JobState,
+    Slice,
+    Tombstone,
+    Wound,
+    is_movable,
+    protected,
+)
 from rackwright.core.racks import Leaving, Rack, Tenancy, seated, vacated
 from rackwright.core.shares import Usage, counted
 from rackwright.wire.entries.job import SlicePlacement
@@ -118,6 +127,7 @@ def end_job(fleet: Fleet, job: Job, state: JobState, reason: Reason | None) -> N
     if job.id in fleet.starting:
         fleet.starting = fleet.starting.delete(job.id)
     forget_wounds(fleet, job.id)
+    release(fleet, job)
     if job.id in fleet.jobs:
         _use(fleet, job, fleet.jobs[job.id].slices, ())
         fleet.jobs = fleet.jobs.delete(job.id)
@@ -175,11 +185,36 @@ def seat(fleet: Fleet, job: Job, placement: SlicePlacement, membership: int) -> 
 
 
 def earlier_workers(fleet: Fleet, job: JobId) -> dict[int, list[WorkerId]]:
-    """Workers of this job that are leaving, by rank."""
+    """Workers of this job that are leaving, by rank; not those that serve on until others do."""
     earlier: dict[int, list[WorkerId]] = {}
+    known = fleet.jobs.get(job)
+    staying = serving_on(fleet, job) if known is not None and is_movable(known.spec) else ()
     for worker in fleet.leaving_of.get(job, ()):
-        earlier.setdefault(parse_worker(worker)[1], []).append(worker)
+        if worker not in staying:
+            earlier.setdefault(parse_worker(worker)[1], []).append(worker)
     return earlier
+
+
+def serving_on(fleet: Fleet, name: JobId) -> set[WorkerId]:
+    """Its leaving workers that are not told to end before their successors run."""
+    places = {fleet.leaving[worker].rack for worker in fleet.leaving_of.get(name, ())}
+    return {
+        one.worker
+        for number in places
+        for one in fleet.racks[number].leaving
+        if one.after and parse_worker(one.worker)[0] == name
+    }
+
+
+def release(fleet: Fleet, job: Job) -> None:
+    """Whatever of a movable service serves on is told to end now."""
+    if not is_movable(job.spec):
+        return
+    mine = serving_on(fleet, job.id)
+    for number in sorted({fleet.leaving[worker].rack for worker in mine}):
+        rack = fleet.racks[number]
+        made = (evolve(one, after=0) if one.worker in mine else one for one in rack.leaving)
+        set_rack(fleet, evolve(rack, leaving=tuple(made)))
 
 
 def gates_for(
@@ -227,11 +262,18 @@ def ended_ranks(fleet: Fleet, job: Job) -> set[int]:
 
 
 def leave(
-    fleet: Fleet, job: Job, part: Slice, ranks: Iterable[int], notice_s: float, grace_s: float
+    fleet: Fleet,
+    job: Job,
+    part: Slice,
+    ranks: Iterable[int],
+    notice_s: float,
+    grace_s: float,
+    after: int = 0,
 ) -> None:
     """The current workers of these ranks are to end, unless they are known to have ended.
 
-    On a node that is unfit there is neither notice nor grace (P2, F2).
+    On a node that is unfit there is neither notice nor grace (P2, F2). `after`: they serve on until
+    the job runs at this membership.
     """
     over = ended_ranks(fleet, job)
     rack = fleet.racks[part.rack]
@@ -251,6 +293,7 @@ def leave(
                 gpus=part.gpus,
                 notice_s=notice_s if healthy else 0.0,
                 grace_s=grace_s if healthy else 0.0,
+                after=after,
             )
         )
         fleet.leaving = fleet.leaving.set(worker, Place(rack=part.rack, node=place))
@@ -267,6 +310,7 @@ def vacate(fleet: Fleet, job: Job, *, notice_s: float, grace_s: float) -> None:
         ranks = range(part.first_rank, part.first_rank + part.size)
         leave(fleet, job, part, ranks, notice_s, grace_s)
         give_back(fleet, job.id, part)
+    release(fleet, job)
 
 
 def hurry(fleet: Fleet, name: JobId) -> None:
@@ -275,7 +319,7 @@ def hurry(fleet: Fleet, name: JobId) -> None:
     for number in sorted({fleet.leaving[worker].rack for worker in mine}):
         rack = fleet.racks[number]
         made = (
-            evolve(one, notice_s=0.0, grace_s=0.0) if one.worker in mine else one
+            evolve(one, notice_s=0.0, grace_s=0.0, after=0) if one.worker in mine else one
             for one in rack.leaving
         )
         set_rack(fleet, evolve(rack, leaving=tuple(made)))

@@ -3,7 +3,7 @@
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.jobs import left
-from rackwright.core.fold.seats import give_back, leave, put_job, seat
+from rackwright.core.fold.seats import give_back, leave, put_job, release, seat
 from rackwright.core.jobs import Job, Shed, Slice
 from rackwright.wire.entries.job import JobGrown, JobShrunk
 
@@ -17,6 +17,7 @@ def job_shrunk(fleet: Fleet, entry: JobShrunk) -> None:
     for part in gone:
         leave(fleet, job, part, _ranks(part), 0.0, job.spec.grace_s)
         give_back(fleet, job.id, part)
+    release(fleet, job)
     shed = (*job.shed, *(_shed(part) for part in gone))
     put_job(
         fleet,

@@ -68,7 +68,8 @@ def slice_swapped(fleet: Fleet, entry: SliceSwapped) -> None:
     for swap in entry.swaps:
         drained = swap.rank in codes and codes[swap.rank].kind is WoundKind.DRAIN
         notice = (job.spec.checkpoint.on_notice_s or 0.0) if drained else 0.0
-        leave(fleet, job, part, (swap.rank,), notice, job.spec.grace_s if drained else 0.0)
+        grace = job.spec.grace_s if drained else 0.0
+        leave(fleet, job, part, (swap.rank,), notice, grace, _after(entry))
     give_back(fleet, job.id, part)
     nodes, incarnations = list(part.nodes), list(part.incarnations)
     for swap in entry.swaps:
@@ -87,6 +88,11 @@ def slice_swapped(fleet: Fleet, entry: SliceSwapped) -> None:
     put_job(fleet, evolve(job, swaps=swaps, swap_count=job.swap_count + len(ranks)))
 
 
+def _after(entry: SliceSwapped | SliceMoved | Victim) -> int:
+    """The membership at which the job must run before what leaves is told to end; 0: at once."""
+    return entry.membership if entry.overlaps else 0
+
+
 def _gated(fleet: Fleet, job: Job, part: Slice, ranks: Iterable[int]) -> Slice:
     """Gates of these ranks anew, those of the others as they were."""
     fresh = set(ranks)
@@ -103,7 +109,7 @@ def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:
     ranks = set(_ranks(old))
     planned = all(w.kind is WoundKind.DRAIN for w in job.wounds if w.rank in ranks)
     notice = (job.spec.checkpoint.on_notice_s or 0.0) if planned else 0.0
-    leave(fleet, job, old, sorted(ranks), notice, job.spec.grace_s)
+    leave(fleet, job, old, sorted(ranks), notice, job.spec.grace_s, _after(entry))
     give_back(fleet, job.id, old)
     placement = SlicePlacement(
         index=old.index,
@@ -160,7 +166,8 @@ def defrag_planned(fleet: Fleet, entry: DefragPlanned) -> None:
             continue
         for part in before:
             ranks = range(part.first_rank, part.first_rank + part.size)
-            leave(fleet, job, part, ranks, entry.notice_s, job.spec.grace_s)
+            notice = 0.0 if victim.overlaps else entry.notice_s
+            leave(fleet, job, part, ranks, notice, job.spec.grace_s, _after(victim))
             give_back(fleet, job.id, part)
     for victim in entry.victims:
         if victim.move is not VictimMove.QUEUE:
@@ -191,7 +198,7 @@ def _settle(fleet: Fleet, victim: Victim, entry: DefragPlanned) -> None:
     job = fleet.jobs[victim.job]
     homes = {home.index: seat(fleet, job, home, victim.membership) for home in victim.homes}
     healed = {rank for part in homes.values() for rank in _ranks(part)}
-    whole = len(homes) == len(job.slices)
+    whole = len(homes) == len(job.slices) and not victim.overlaps
     put_job(
         fleet,
         evolve(

@@ -5,6 +5,7 @@ from typing import Any
 
 from rackwright.core.fleet import Fleet, Plan
 from rackwright.core.jobs import ASSIGNED, Job, JobState, Slice, WoundKind, need_of
+from rackwright.core.legality.beside import overlaps
 from rackwright.core.legality.seats import (
     Freed,
     evictable,
@@ -83,7 +84,14 @@ def _swapped(fleet: Fleet, entry: SliceSwapped) -> str | None:
         problem = _spare(fleet, job, part, swap.new, freed)
         if problem is not None:
             return problem
-    return None
+    return _all_beside(fleet, job, part, entry) if entry.overlaps else None
+
+
+def _all_beside(fleet: Fleet, job: Job, part: Slice, entry: SliceSwapped) -> str | None:
+    if len(entry.swaps) < part.size:
+        return f"only {len(entry.swaps)} of {part.size} ranks go"
+    mask = sum(1 << swap.new for swap in entry.swaps)
+    return overlaps(fleet, job, [(part, fleet.racks[part.rack], mask, 0)])
 
 
 def _spare(fleet: Fleet, job: Job, part: Slice, new: int, freed: Freed) -> str | None:
@@ -126,7 +134,10 @@ def _moved(fleet: Fleet, entry: SliceMoved) -> str | None:
     freed = freed_by(fleet, entry.evicted)
     # Its own nodes are free too: a slice may move within a rack when it is part of a node.
     freed.setdefault(part.rack, []).append((part.mask, part.gpus))
-    return seats(fleet, job, (place,), freed)
+    problem = seats(fleet, job, (place,), freed)
+    if problem is not None or not entry.overlaps:
+        return problem
+    return overlaps(fleet, job, [(part, fleet.rack(entry.rack), entry.nodes, entry.gpus)])
 
 
 def _may_leave(job: Job, part: Slice, entry: SliceMoved) -> str | None:
@@ -201,7 +212,16 @@ def _victim(fleet: Fleet, victim: Victim, freed: Freed) -> str | None:
         if part.size != home.nodes.bit_count() or part.gpus.bit_count() != home.gpus.bit_count():
             return f"the home of slice {home.index} of {job.id} has another size"
         freed.setdefault(part.rack, []).append((part.mask, part.gpus))
-    return None
+    return _beside(fleet, job, victim) if victim.overlaps else None
+
+
+def _beside(fleet: Fleet, job: Job, victim: Victim) -> str | None:
+    moves = [
+        (job.part(home.index), fleet.racks[fleet.rack_numbers[home.rack]], home.nodes, home.gpus)
+        for home in victim.homes
+        if home.rack in fleet.rack_numbers
+    ]
+    return overlaps(fleet, job, moves)
 
 
 def _queued(job: Job, victim: Victim, freed: Freed) -> str | None:

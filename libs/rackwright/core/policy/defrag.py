@@ -265,6 +265,7 @@ def _victim(fleet: Fleet, home: Home) -> Victim:
         move=home.move,
         homes=home.homes,
         cost=home.cost,
+        overlaps=home.overlaps,
     )
 
 

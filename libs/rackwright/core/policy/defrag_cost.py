@@ -6,7 +6,7 @@ The formula and the list are those of the policy page, section 3. Costs are in G
 from dataclasses import dataclass, field, replace
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import Job, JobState, Slice
+from rackwright.core.jobs import Job, JobState, Slice, is_movable
 from rackwright.core.policy.ask import Ask, ask_of, kept_off
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.limits import ends_at
@@ -161,10 +161,11 @@ def terms(case: Blocked, victim: Job, home_s: float, move: VictimMove | None = N
     """G x (L + R + H) x w(p) x (1 + b n) + c, for a home that is free in `home_s` seconds.
 
     One that goes into the queue has its home there, at the head of its priority: the wait is not
-    counted, since nobody knows it.
+    counted, since nobody knows it. A service loses nothing, as it serves on until its successor
+    does; the move is priced as that of a slice.
     """
     policy, checkpoint = case.fleet.policy, victim.spec.checkpoint
-    if (move or move_of(victim)) is VictimMove.SLICE:
+    if (move or move_of(victim)) is VictimMove.SLICE or is_movable(victim.spec):
         lost, restart = 0.0, policy.defrag_slice_move_s
     else:
         saves = checkpoint.on_notice_s is not None and checkpoint.on_notice_s <= case.notice_s

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import give_back, leave, seat
-from rackwright.core.jobs import Job, Slice
+from rackwright.core.jobs import Job, Slice, is_movable
+from rackwright.core.legality.beside import not_free
 from rackwright.core.policy.ask import Ask, Same, ask_of, kept_for_wounded, spare_racks
 from rackwright.core.policy.cut import Cut, Piece, cut
 from rackwright.core.policy.defrag_cost import Blocked, move_of, terms
@@ -28,12 +29,14 @@ from rackwright.wire.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """One victim: the slices that leave, where they go, and what it costs."""
+    """One victim: the slices that leave, where they go, and what it costs. `overlaps`: it serves on
+    until it runs there."""
 
     job: JobId
     move: VictimMove
     homes: tuple[SlicePlacement, ...]
     cost: CostTerms
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,20 +146,27 @@ def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) ->
             lent=found.lent,
         )
         homes.append(home)
+    service = is_movable(victim.spec)
+    if service and not all(_clear(case.fleet, home) for home in homes):
+        return None  # the new one is to run before the old one goes
     for home in homes:
         seat(trial, victim, home, victim.membership + 1)
     free = all(_free_now(case.fleet, home) for home in homes)
     drain_s = 0.0 if free else case.fleet.policy.defrag_drain_s
     cost = terms(case, victim, drain_s)
-    return Home(job=victim.id, move=move_of(victim), homes=tuple(homes), cost=cost)
+    return Home(
+        job=victim.id, move=move_of(victim), homes=tuple(homes), cost=cost, overlaps=service
+    )
 
 
 def _evicted(case: Blocked, victim: Job) -> Home | None:
     """No home: work of lower priority may wait for one, where capacity or starvation asks for it.
 
-    Nobody is evicted for work of equal priority.
+    Nobody is evicted for work of equal priority, and no service at all.
     """
     if not case.evicts or victim.spec.priority >= case.job.spec.priority:
+        return None
+    if is_movable(victim.spec):
         return None
     cost = terms(case, victim, 0.0, VictimMove.QUEUE)
     return Home(job=victim.id, move=VictimMove.QUEUE, homes=(), cost=cost)
@@ -205,6 +215,11 @@ def _seat(draft: Draft, part: Slice, *, alone: bool) -> Seat | None:
         return place_small(draft, part.gpus.bit_count())
     seats = choose(draft, part.size, 1, ((), draft.ask.racks))
     return seats[0] if seats else None
+
+
+def _clear(fleet: Fleet, home: SlicePlacement) -> bool:
+    """Is it free, and has everybody who is to leave it left?"""
+    return not_free(fleet.rack(home.rack), home.nodes, home.gpus) is None
 
 
 def _free_now(fleet: Fleet, home: SlicePlacement) -> bool:

@@ -7,6 +7,7 @@ while a job waits for a known release nothing is said, and what follows is judge
 from dataclasses import replace
 from functools import cached_property
 
+from rackwright.core.policy.beside import beside, moves_beside
 from rackwright.core.policy.draft import Seat
 from rackwright.core.policy.elastic import (
     goes_on_without,
@@ -42,6 +43,8 @@ class Climb:
         self._judge_restart()
         if not self.triage.away:
             return self._restarted()
+        if self._serves_on:
+            return self._beside()
         found = self._stay_or_move()
         if found:
             return found
@@ -58,6 +61,21 @@ class Climb:
         code, never = avoid
         self.record.skip(Rung.SPARE, code, swap_price(self.case))
         return self._move() or ([] if never else self._in_rack())
+
+    # A movable service on drained nodes: the new instance before the old one goes
+
+    @property
+    def _serves_on(self) -> bool:
+        """Is all that is wrong with a movable service's slice that it should leave?"""
+        wounds = self.triage
+        return moves_beside(self.case.job) and not (wounds.leave or wounds.restart)
+
+    def _beside(self) -> list[Healing]:
+        """As a whole, to nodes that are free now; else it stays until there are such."""
+        case = self.case
+        whole = len(self.triage.drained) == case.part.size <= len(case.spares)
+        found = self._in_rack() if whole and better_left(case) is None else self._move()
+        return [one for entry in found if (one := beside(case.fleet, entry)) is not None]
 
     # Rung 0: restart in place
 

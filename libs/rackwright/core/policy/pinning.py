@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
+from rackwright.core.policy.beside import moves_beside
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import CheckpointPlace, JobClass
 from rackwright.wire.policy import Policy
@@ -29,6 +30,8 @@ def never_moves(policy: Policy, job: Job) -> str | None:
             return "interactive"
     elif spec.job_class is JobClass.SERVICE and not spec.movable:
         return "service"
+    elif spec.job_class is JobClass.SERVICE and not moves_beside(job):
+        return "service.parts"
     if not spec.restartable:
         return "not-restartable"
     if not spec.preemptible:

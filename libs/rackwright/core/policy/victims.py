@@ -11,6 +11,7 @@ from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.prices import recently_stopped, victim_loss
 from rackwright.core.racks import Rack, Tenancy
 from rackwright.wire.ids import JobId
+from rackwright.wire.jobs import JobClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +34,16 @@ class Victims:
 def may_evict(fleet: Fleet, victim: Job, job: Job, now: float, *, equals: bool = False) -> bool:
     """May `victim` make room for the wounded `job`?
 
-    Never pinned work (interactive, not restartable, not preemptible, with local checkpoints), nor
+    Never pinned work (interactive, not restartable, not preemptible, with local checkpoints), a
+    service (it is only moved, and then serves on until its successor does), nor
     higher priority, nor equal priority unless `equals` and it has fewer slices: A evicts B evicts A
     cannot occur. Nor work that is wounded itself, part of a plan, young, just moved, about to end,
     or has been stopped often enough today. The rules are those of the policy page, section 3.
     """
     policy = fleet.policy
-    if victim.pinned or evictable(fleet, victim.id) is not None:
+    if victim.pinned or victim.spec.job_class is JobClass.SERVICE:
+        return False
+    if evictable(fleet, victim.id) is not None:
         return False
     if victim.wounds or victim.plan is not None:
         return False

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.index import bits
-from rackwright.core.jobs import Job, JobState, Slice, protected
+from rackwright.core.jobs import Job, JobState, Slice, is_movable, protected
+from rackwright.core.legality.beside import not_free
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.moves import free_seat
 from rackwright.core.policy.pinning import Checkpoints, never_moves
@@ -121,6 +122,8 @@ def _move(fleet: Fleet, job: Job, part: Slice, due: float, now: float) -> SliceM
     left = (rack.usable & ~seat.nodes).bit_count()
     if not left or seat.rack == part.rack:
         return None
+    if is_movable(job.spec) and not_free(rack, seat.nodes, seat.gpus) is not None:
+        return None  # the new one is to run before the old one goes
     numbers: dict[str, Number] = {"rack": rack.spec.rack, "spares": left}
     if due != float("inf"):
         numbers["due_h"] = round((due - now) / 3600.0, 1)
@@ -134,5 +137,6 @@ def _move(fleet: Fleet, job: Job, part: Slice, due: float, now: float) -> SliceM
         nodes=seat.nodes,
         lent=seat.lent,
         planned=True,
+        overlaps=is_movable(job.spec),
         rungs=(RungTaken(rung=Rung.FREE_RACK, taken=True, price_gpu_h=price, reason=why),),
     )

@@ -30,7 +30,9 @@ class NodeSwap(Part):
 class SliceSwapped(Entry):
     """Ranks of one slice got other nodes of the same rack; every other rank keeps its process.
 
-    `evicted` jobs lose their nodes to it and are requeued at the head of their bands.
+    `evicted` jobs lose their nodes to it and are requeued at the head of their bands. `overlaps`:
+    all ranks of a movable service's slice go, and what serves there now is told to end only when
+    the job runs at this membership.
     """
 
     TYPE: ClassVar[str] = "slice.swapped"
@@ -39,6 +41,7 @@ class SliceSwapped(Entry):
     index: Natural
     swaps: Annotated[tuple[NodeSwap, ...], Len(1, 64)]
     evicted: Evicted = ()
+    overlaps: bool = False
     rungs: Rungs
 
 
@@ -48,7 +51,8 @@ class SliceMoved(Entry):
 
     `gpus` is 0 for whole nodes, else the GPUs of the one node, as many as before; a slice that is
     part of a node may stay in its rack. `lent`: it sits on spares now. `planned`: nothing of the
-    job is wounded, it leaves for a better place.
+    job is wounded, it leaves for a better place. `overlaps`: of a movable service, and what serves
+    there now is told to end only when the job runs at this membership.
     """
 
     TYPE: ClassVar[str] = "slice.moved"
@@ -61,6 +65,7 @@ class SliceMoved(Entry):
     lent: bool = False
     planned: bool = False
     evicted: Evicted = ()
+    overlaps: bool = False
     rungs: Rungs
 
 
@@ -103,7 +108,8 @@ class CostTerms(Part):
 class Victim(Part):
     """A job that makes room, and its home. `homes` replaces exactly the slices named by index.
 
-    One that goes into the queue has no home, and `membership` is the one it has.
+    One that goes into the queue has no home, and `membership` is the one it has. `overlaps`: a
+    movable service, whose homes are free; its workers are told to end only when it runs there.
     """
 
     job: JobRef
@@ -111,6 +117,7 @@ class Victim(Part):
     move: VictimMove
     homes: Annotated[tuple[SlicePlacement, ...], Len(0, MAX_SLICES)]
     cost: CostTerms
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
