@@ -239,9 +239,7 @@ def test_metrics_exist() -> None:
     told = {name for name in told if not name.startswith("rackwright_main_")}
     served = set(re.findall(r"^# TYPE (\w+)", Metrics().page().decode(), re.MULTILINE))
     gateway = ROOT / "services" / "rackwright" / "gateway"
-    text = "".join(
-        (gateway / f"{name}.py").read_text("utf-8") for name in ("prometheus", "measured")
-    )
+    text = "".join((gateway / f"{name}.py").read_text("utf-8") for name in ("families", "measured"))
     short = set(re.findall(r'"(?:rackwright_)?([a-z0-9_]+)"', text))
     served |= {f"rackwright_{name}{end}" for name in short for end in ("", "_total")}
     assert told

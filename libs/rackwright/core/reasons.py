@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from rackwright.core.plural import singular
 from rackwright.wire.reasons import Reason, RungTaken
 
 Numbers = Mapping[str, int | float | str]
@@ -13,7 +14,7 @@ _NAMED = re.compile(r"\{([a-z0-9_]+)\}")
 def sentence(reason: Reason) -> str:
     """What this reason says, in one sentence without a full stop."""
     said = _said(reason.code, reason.numbers)
-    return said if said is not None else _plain(reason)
+    return singular(said if said is not None else _plain(reason))
 
 
 def known(code: str) -> bool:
@@ -96,15 +97,15 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         " {broken_racks} racks that take no full slice none is free",
         "{gpus} GPUs are asked for, {free_gpus} are free on nodes in use, and {room} nodes beyond"
         " the spares",
-        "{nodes} nodes are asked for, {free} are free outside {spare_racks} whole racks kept as"
-        " spares of the cell, and {keep} of them are kept as spares",
+        "{nodes} nodes are asked for, {free} are free outside {spare_racks} whole racks kept as a"
+        " spare of the cell, and {keep} nodes of them are kept as spares",
         "{nodes} nodes are asked for, {free} are free and {keep} of them are kept as spares",
         "too few nodes are free",
     ),
     "held": (
         "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
         "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
-        "would fit, but {spare_racks} whole racks are kept as spares of the cell",
+        "would fit, but {spare_racks} whole racks are kept as a spare of the cell",
         "would fit, but nodes are kept for their owners to look at: of {kept_for_failed}",
         "would fit, but nodes are held",
     ),

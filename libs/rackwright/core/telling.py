@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.plural import singular
 from rackwright.core.reasons import number, rung, sentence
 from rackwright.wire.entries import cell, job, node
 from rackwright.wire.entries import slice as slices
@@ -16,6 +17,10 @@ FEW = 8
 
 def tell(entry: Entry, fleet: Fleet) -> str:
     """What this entry did, in one sentence; `fleet` gives names to places."""
+    return singular(_told(entry, fleet))
+
+
+def _told(entry: Entry, fleet: Fleet) -> str:
     match entry.TYPE.partition(".")[0]:
         case "job" | "worker":
             return _of_job(entry, fleet)

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.ids import CellName
 from rackwright.wire.message import Body, Commit, Entry, Envelope
+from rackwright.wire.plainly import plainly
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
 from rackwright.wire.subjects import parse_node
 from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
@@ -129,7 +130,7 @@ def kind_of(type_name: str) -> type[Body]:
 def _explain(error: ValidationError) -> Unreadable:
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    return Unreadable(field, first["msg"])
+    return Unreadable(field, plainly(first["msg"]))
 
 
 def _read(reader: TypeAdapter[T], data: bytes, most: int = MAX_MESSAGE) -> T:

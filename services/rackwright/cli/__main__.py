@@ -2,10 +2,12 @@
 
 import importlib
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import click
 
 from rackwright.cli.failures import EXIT_CODES
+from rackwright.cli.numbers import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "submit": Entry("submit:submit", "Submit a job file."),
         "jobs": Entry("jobs:jobs", "List jobs."),
         "job": Entry("jobs:job", "All about one job: place, why it waits, its story."),
+        "logs": Entry("logs:logs", "What the workers of a job have printed."),
         "cancel": Entry("jobs:cancel", "End jobs."),
         "resume": Entry("jobs:resume", "Let a suspended job be queued again."),
         "swap": Entry("jobs:swap", "Replace the node of one rank."),
@@ -87,6 +90,17 @@ class Commands(click.Group):
                 command: click.Command = getattr(loaded, name)
                 return command
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was asked for, or which there are."""
+        names = self.list_commands(ctx)
+        if args[0] in names or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(args[0], names, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+        raise click.UsageError(f"no command is called {shortened(args[0])}; {hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help from the table: nothing is loaded."""

@@ -14,6 +14,7 @@ from rackwright.bus.options import ConnectOptions
 from rackwright.bus.streams import PRODUCTION, Limits
 from rackwright.cli.durations import duration
 from rackwright.cli.failures import BadInput, Unreachable
+from rackwright.cli.numbers import Whole
 from rackwright.cli.policyfile import read_policy
 from rackwright.cli.preparing import deal, prepare
 from rackwright.cli.session import Where, explained, json_option, reaching, run
@@ -55,7 +56,7 @@ RETRY_S = 0.5
     type=click.Path(file_okay=False, path_type=Path),
     help="Write files of virtual nodes there, for agents.",
 )
-@click.option("--fleets", type=click.IntRange(1, 256), default=1, help="Into how many files.")
+@click.option("--fleets", type=Whole(1, 256), default=1, help="Into how many files.")
 @json_option
 @reaching
 def create(

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from rackwright.bus.ports import Ready, Stored
 from rackwright.cli.durations import duration
+from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, json_option, reaching, run
 from rackwright.cli.show import clock, console
 from rackwright.wire.codec import to_json
@@ -38,7 +39,7 @@ class DeadLetter(Part):
 @click.option(
     "--since", callback=duration, default="7d", show_default=True, help="How old at most."
 )
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--limit", type=Whole(1, 10_000), default=50, show_default=True)
 @json_option
 @reaching
 def deadletters(where: Where, stream: str | None, since: float, limit: int, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.cli.show import ago, clock, stale
+from rackwright.core.plural import singular
 from rackwright.gateway.views import JobAnswer, JobRow, JobsAnswer, Line, RankView, SliceView
 
 ALIKE = 4  # entries of one commit that are shown
@@ -39,7 +40,7 @@ def draw_jobs(view: JobsAnswer) -> RenderableType:
             str(row.priority) if row.queue else "",
             Text(row.state, style=STYLES.get(row.state, "")),
             str(row.nodes or ""),
-            str(row.gpus or ""),
+            str(row.gpus) if row.nodes else "",
             age,
             where(row),
         )
@@ -75,7 +76,8 @@ def draw_job(view: JobAnswer, *, story: bool = True) -> RenderableType:
 
 def _head(view: JobAnswer) -> Text:
     row = view.job
-    size = f"{row.nodes} nodes, {row.gpus} GPUs" if row.nodes else "ended"
+    gpus = f"{row.gpus} GPUs" if row.gpus else "without GPUs"
+    size = singular(f"{row.nodes} nodes, {gpus}") if row.nodes else "ended"
     text = Text.assemble(
         (row.id, "bold"), "  ", (row.state, STYLES.get(row.state, "")), f"  {size}\n"
     )

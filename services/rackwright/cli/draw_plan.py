@@ -123,8 +123,15 @@ def _spares(found: Answer, line: SizeLine) -> Group:
 
 
 def _crossings(found: Answer) -> Text:
-    told = [f"{one.below} until {one.unavailable:.2%}, then {one.above}" for one in found.crossings]
-    return Text("most usable nodes of two sizes: " + ("; ".join(told) or "one always leads"))
+    """Where two sizes change places: `below` leads while nodes are away less than that."""
+    if not found.crossings:
+        return Text("one slice size leaves most usable nodes, however often nodes are away")
+    told = [
+        f"\n  {one.below} while nodes are away less than {one.unavailable:.2%} of the time,"
+        f" {one.above} above that"
+        for one in found.crossings
+    ]
+    return Text("of two slice sizes this one leaves more usable nodes:" + "".join(told))
 
 
 def _recommendation(found: Answer) -> Iterator[Text]:

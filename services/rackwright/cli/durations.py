@@ -4,6 +4,8 @@ import re
 
 import click
 
+from rackwright.cli.numbers import shortened
+
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
@@ -25,5 +27,5 @@ def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> f
         return None
     found = seconds(value)
     if found is None:
-        raise click.BadParameter(f"{value!r} is no duration such as 90s, 30m, 4h or 1h30m")
+        raise click.BadParameter(f"{shortened(value)} is no duration such as 90s, 30m, 4h or 1h30m")
     return found

@@ -7,6 +7,7 @@ import click
 from rackwright.cli.asking import Cell
 from rackwright.cli.draw_jobs import draw_line
 from rackwright.cli.following import answer, something
+from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, json_option, reaching, run
 from rackwright.cli.show import ask, console
 from rackwright.gateway.views import EventsAnswer
@@ -17,10 +18,10 @@ from rackwright.wire.subjects import ROOT
 @click.command()
 @click.argument("pattern", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until Ctrl-C.")
-@click.option("--since", type=click.IntRange(0), help="Only after this sequence of the ledger.")
+@click.option("--since", type=Whole(0), help="Only after this sequence of the ledger.")
 @click.option("--job", help="Only what touched this job.")
 @click.option("--node", help="Only what touched this node.")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--limit", type=Whole(1, 500), default=50, show_default=True)
 @json_option
 @reaching
 def events(

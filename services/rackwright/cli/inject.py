@@ -8,6 +8,7 @@ from rackwright.bus.errors import NoResponder
 from rackwright.cli.durations import duration
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.kernel_lines import KNOWN, line_of
+from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import PATIENCE_S
 from rackwright.wire.ids import NodeId, check_name
@@ -15,8 +16,8 @@ from rackwright.wire.ids import NodeId, check_name
 
 @click.command(epilog="Xids with a line of their own: " + ", ".join(map(str, sorted(KNOWN))))
 @click.argument("node")
-@click.option("--xid", type=click.IntRange(1, 999), help="Write the line of this Xid.")
-@click.option("--gpu", type=click.IntRange(0, 15), default=0, show_default=True, help="Of which.")
+@click.option("--xid", type=Whole(1, 999), help="Write the line of this Xid.")
+@click.option("--gpu", type=Whole(0, 15), default=0, show_default=True, help="Of which.")
 @click.option("--line", help="Write this line of a kernel log, as the driver would.")
 @click.option("--silence", callback=duration, help="Be silent so long, such as 10s.")
 @click.option("--symptom", is_flag=True, help="With --xid 145 or 149: as an echo of a peer's.")

@@ -10,6 +10,7 @@ from rackwright.cli.draw_jobs import draw_job, draw_jobs
 from rackwright.cli.durations import duration
 from rackwright.cli.failures import Failure
 from rackwright.cli.following import follow_job
+from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ago, ask, show, wish
 from rackwright.core.jobs import JobState
@@ -26,7 +27,7 @@ NOT_FOUND = 404
 @click.option("--owner", help="Only jobs of this owner.")
 @click.option("--queue", help="Only jobs of this queue.")
 @click.option("--all", "ended", is_flag=True, help="Also jobs that ended in the last week.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--limit", type=Whole(1, 1000), default=100, show_default=True)
 @click.option("--after", help="Go on after this job, as the last page said.")
 @json_option
 @reaching
@@ -220,7 +221,7 @@ def approve(where: Where, job_id: str, for_s: float, as_json: bool) -> None:
 
 @click.command()
 @click.argument("job_id", metavar="JOB")
-@click.argument("rank", type=click.IntRange(0))
+@click.argument("rank", type=Whole(0))
 @click.option("--why", default="", help="What is wrong with it.")
 @json_option
 @reaching

@@ -55,5 +55,5 @@ def _set(told: dict[str, Any], setting: str) -> None:
         inner = under
     try:
         inner[last] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a number may have too many digits
         raise FileError("--set", f"{key}: {text[:60]!r} cannot be read as a value") from error

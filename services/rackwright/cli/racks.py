@@ -7,6 +7,7 @@ import click
 from rackwright.cli.asking import Answer
 from rackwright.cli.draw_racks import draw_racks
 from rackwright.cli.durations import duration
+from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, explained, json_option, reaching
 from rackwright.cli.show import ago, show, wish
 from rackwright.core.reasons import sentence
@@ -17,7 +18,7 @@ from rackwright.wire.wishes import HoldRack, LetGo, ReleaseRack, ScheduleMainten
 
 @click.command()
 @click.argument("rack", required=False)
-@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@click.option("--limit", type=Whole(1, 200), default=50, show_default=True)
 @click.option("--after", help="Go on after this rack.")
 @json_option
 @reaching

@@ -9,6 +9,7 @@ from rich.table import Table
 from rackwright.cli.draw_metrics import draw_metrics
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import ago, show, stale
+from rackwright.core.plural import singular
 from rackwright.gateway.views import StatsAnswer
 
 
@@ -37,7 +38,7 @@ def draw_stats(view: StatsAnswer) -> RenderableType:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     for title, text in _rows(view):
-        table.add_row(title, text)
+        table.add_row(title, singular(text))
     warning = stale(view)
     more = [draw_metrics(view.metrics)] if view.metrics else []
     return Group(table, *more, *([warning] if warning else []))

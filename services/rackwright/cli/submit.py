@@ -10,6 +10,7 @@ from rackwright.cli.asking import Answer, Cell
 from rackwright.cli.failures import BadInput, Failure, Unanswered
 from rackwright.cli.following import follow_job
 from rackwright.cli.jobtext import read
+from rackwright.cli.numbers import Number
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ask, tell, wished_for
 from rackwright.core.reasons import sentence
@@ -35,7 +36,7 @@ MAX_FILE = 1_048_576
 @click.option("--follow", is_flag=True, help="Tell what happens to it until it has ended.")
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0.1),
+    type=Number(min=0.1),
     default=10.0,
     show_default=True,
     help="Seconds to wait for the answer.",

@@ -16,6 +16,7 @@ import click
 
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.keeper import keep_server
+from rackwright.cli.numbers import Whole
 from rackwright.cli.policyfile import read_policy
 from rackwright.cli.session import DEFAULT_USER, explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
@@ -37,21 +38,21 @@ LOOK_S = 0.5
 @click.option("--cell", default="main", show_default=True, help="Name of the cell.")
 @click.option(
     "--racks",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     default=4,
     show_default=True,
     help="Racks, called r01, r02 ...",
 )
 @click.option(
     "--nodes-per-rack",
-    type=click.IntRange(1, 62),
+    type=Whole(1, 62),
     default=18,
     show_default=True,
     help="Nodes of each, called r01-n01 ...",
 )
 @click.option(
     "--gpus-per-node",
-    type=click.IntRange(0, 16),
+    type=Whole(0, 16),
     default=4,
     show_default=True,
     help="GPUs of each node.",
@@ -68,14 +69,14 @@ LOOK_S = 0.5
 )
 @click.option(
     "--nats-port",
-    type=click.IntRange(0, 65_535),
+    type=Whole(0, 65_535),
     default=0,
     show_default=True,
     help="Port of the bus; 0: a free one.",
 )
 @click.option(
     "--http-port",
-    type=click.IntRange(0, 65_535),
+    type=Whole(0, 65_535),
     default=0,
     show_default=True,
     help="Port of the gateway; 0: a free one.",
@@ -88,7 +89,7 @@ LOOK_S = 0.5
 )
 @click.option(
     "--agents",
-    type=click.IntRange(1, 256),
+    type=Whole(1, 256),
     default=1,
     show_default=True,
     help="Agent processes that the virtual nodes are dealt out to.",

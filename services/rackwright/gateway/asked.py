@@ -147,8 +147,8 @@ def _kind(name: str) -> type[Part]:
 
 def _bad(kind: type[Part], error: Unreadable) -> BadQuestion:
     names = [field.name for field in fields(kind)]
-    hint = f"; known are {', '.join(names)}" if "nexpected" in error.problem and names else ""
-    problem = error.problem.replace("Input should be", "must be", 1)
+    problem = error.problem
+    hint = f"; known are {', '.join(names)}" if "is not known" in problem and names else ""
     return BadQuestion(400, f"{error.field}: {problem}{hint}" if error.field else problem)
 
 

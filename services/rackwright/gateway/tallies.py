@@ -35,7 +35,12 @@ def queue(fleet: Fleet) -> dict[str, views.QueuedBy]:
 
 
 def size_of(fleet: Fleet, job: Job) -> tuple[int, int]:
-    """Nodes and GPUs that a job has, or asks for while it has none."""
+    """Nodes and GPUs that a job has, or asks for while it has none.
+
+    Work without GPUs has none, though it holds the cores of some.
+    """
+    if job.spec.gpus == 0:
+        return 1, 0
     if job.slices:
         return job.ranks, sum(slice_gpus(fleet, part) for part in job.slices)
     made = cut(job.spec, fleet.policy, fleet.topology)

@@ -363,13 +363,11 @@ class World:
             place = fleet.leaving[worker]
             rack = fleet.racks[place.rack]
             node = rack.nodes[place.node].name
-            if any(one.after for one in rack.leaving if one.worker == worker):
-                continue  # it serves on until its successor does
-            if node in self.dead:
-                continue  # its end is told by the monitor, when the lease is over
+            one = next(one for one in rack.leaving if one.worker == worker)
+            if one.after or node in self.dead:
+                continue  # it serves on, or its end is told by the monitor, with its lease
             self.leaving.add(worker)
-            notice = next((one.notice_s for one in rack.leaving if one.worker == worker), 0.0)
-            due.setdefault(notice, []).append((node, worker))
+            due.setdefault(one.notice_s, []).append((node, worker))
         for notice, workers in due.items():
             self.stage.engine.later(notice + self.timing.stop_s, self._left, workers)
 

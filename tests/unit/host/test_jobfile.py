@@ -248,7 +248,17 @@ HEAD = "name: a\nnodes: 1\n"
             "resources.memory: must be a number of GB such as",
         ),
         (f"{HEAD}resources: {{cpus: 4}}\ncpus: 4\n", "means the same as `cpus`; write one"),
-        (f"{HEAD}gpus: 0\n", "job.yaml:3: gpus: the size is told by `nodes` too"),
+        (
+            f"{HEAD}gpus: 0\n",
+            "job.yaml:3: gpus: 0 asks for work without GPUs, on one node, and so tells the size by"
+            " itself; leave `nodes` out, or `gpus`",
+        ),
+        (f"{HEAD}gpus: 2\n", "job.yaml:3: gpus: the size is told by `nodes` too"),
+        (
+            f"{HEAD}resources:\n  cpus: 1e9\n",
+            "job.yaml:4: resources.cpus: must be less than or equal to 65536, not the number",
+        ),
+        (f"{HEAD}cpus: 1e9\n", "job.yaml:3: cpus: must be less than or equal to 65536"),
         ("name: a\ngpus: -1\n", "job.yaml:2: gpus: must be greater than or equal to 0"),
         (f"{HEAD}resources: {{gpu: 4}}\n", "resources.gpu: is not known here"),
         (f"{HEAD}run: a\ncommand: [b]\n", "a job has `command` or `run`, not both"),

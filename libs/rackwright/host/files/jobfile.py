@@ -165,6 +165,7 @@ def _texts(document: Document, path: Path, value: object) -> dict[str, str]:
     return found
 
 
+_IN_RESOURCES = {"cpus": "cpus", "memory_gb": "memory"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _AMOUNT = re.compile(r"(?P<amount>[0-9]{1,7}(?:\.[0-9]{1,3})?)\+?")
 _ACCELERATOR = re.compile(r"(?P<model>[A-Za-z][A-Za-z0-9_.-]*)(?::(?P<count>.*))?")
@@ -200,6 +201,9 @@ def _sizes(
         path: Path = next(((key,) for key in ("num_nodes", "nodes") if key in told), ())
         rule = "say how large: `nodes`, or `gpus`, or `groups`, or `num_nodes` with accelerators"
         raise document.error(path, rule if not path else "must be 1 or more")
+    if len(sizes) > 1 and wanted.get("gpus") == 0:
+        rule = "0 asks for work without GPUs, on one node, and so tells the size by itself"
+        raise document.error(("gpus",), f"{rule}; leave `{sizes[0]}` out, or `gpus`")
     if len(sizes) > 1:
         rule = f"the size is told by `{sizes[0]}` too; write one of them"
         raise document.error((sizes[1],), rule)
@@ -296,6 +300,9 @@ def _strictly(document: Document, wanted: Mapping[str, Any]) -> JobSpec:
         return read_value(JobSpec, {own: wanted[key] for own, key in written.items()})
     except Unreadable as error:
         first, dot, rest = error.field.partition(".")
+        inner = _IN_RESOURCES.get(first, "")
+        if inner and first not in document.value:
+            first = f"resources.{inner}"
         field = written.get(first, first) + dot + rest
         raise document.unreadable(Unreadable(field, error.problem)) from error
 

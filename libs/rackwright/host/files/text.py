@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from rackwright.wire.codec import Unreadable
-from rackwright.wire.ids import NAME_RULE
 
 FEW = 12  # names that an error may list
 
@@ -55,8 +54,10 @@ class Document:
                 case list(), int() if part < len(told):
                     told = told[part]
                 case _:
-                    return self.error(path, _plainly(error.problem))
-        problem = _plainly(error.problem)
+                    return self.error(path, error.problem)
+        problem = error.problem
+        if problem == "must be a text":
+            problem += " (put it in quotes)"
         wanted = problem.startswith("must")
         return self.error(path, f"{problem}, not {kind_of(told)}" if wanted else problem)
 
@@ -101,31 +102,12 @@ def kind_of(value: object) -> str:
         case str():
             return f"the text {value[:40]!r}"
         case int() | float():
-            return f"the number {value}"
+            told = str(value)
+            return f"the number {told if len(told) <= 40 else told[:40] + '...'}"
         case list():
             return "a list"
         case _:
             return "a mapping"
-
-
-_IN_WORDS = {
-    "Unexpected keyword argument": "is not known here",
-    "Missing required keyword only argument": "is missing",
-    "Input should be a valid integer": "must be a whole number",
-    "Input should be a valid number": "must be a number",
-    "Input should be a valid boolean": "must be true or false",
-    "Input should be a valid string": "must be a text (put it in quotes)",
-    "Input should be a valid array": "must be a list",
-    "Input should be an object": "must be a mapping",
-}
-
-
-def _plainly(problem: str) -> str:
-    """The strict reader's sentence in words of a file."""
-    if problem.startswith("String should match pattern"):
-        return f"must be {NAME_RULE}"
-    told = _IN_WORDS.get(problem, problem.removeprefix("Input ").replace("should be", "must be", 1))
-    return told[:1].lower() + told[1:]
 
 
 def decode(data: bytes | str, *, name: str, limit: int) -> str:

@@ -171,7 +171,7 @@ def test_work_without_gpus_spoils_no_whole_rack_and_no_node_in_use() -> None:
     assert place(made.fleet, known) is None
     found = why_blocked(made.fleet, known, made.fleet.time)
     assert sentence(found) == (
-        "work without GPUs needs the cores and memory of 1 GPUs of one node, lent, and in 0 racks"
+        "work without GPUs needs the cores and memory of 1 GPU of one node, lent, and in 0 racks"
         " that take no full slice none is free"
     )
     wrong = SlicePlacement(

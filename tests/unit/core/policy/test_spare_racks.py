@@ -51,8 +51,8 @@ def test_queued_work_leaves_them_and_says_so() -> None:
     found = why(made, nodes=48)
     assert found.code == "capacity"
     assert sentence(found) == (
-        "48 nodes are asked for, 36 are free outside 1 whole racks kept as spares of the cell,"
-        " and 0 of them are kept as spares"
+        "48 nodes are asked for, 36 are free outside 1 whole rack kept as a spare of the cell,"
+        " and 0 nodes of them are kept as spares"
     )
     small = kept(1)
     assert put(small, nodes=1) is None
@@ -65,7 +65,7 @@ def test_held_is_who_would_fit_in_them_and_in_nothing_that_may_be_moved() -> Non
     fill(made, "r0", range(8))
     fill(made, "r1", range(8))
     found = why(made.copy(), nodes=16)
-    assert sentence(found) == "would fit, but 1 whole racks are kept as spares of the cell"
+    assert sentence(found) == "would fit, but 1 whole rack is kept as a spare of the cell"
     assert found.code == "held"
     made = kept(3)
     for rack in ("r0", "r1"):

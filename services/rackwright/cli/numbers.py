@@ -1,0 +1,52 @@
+"""Numbers as people type them, and what would be right where they are none."""
+
+from typing import Any
+
+import click
+
+SHOWN = 40  # characters of what was typed
+
+
+def shortened(text: object) -> str:
+    """What was typed, in quotes, however long it is."""
+    told = str(text)
+    return repr(told if len(told) <= SHOWN else f"{told[:SHOWN]}...")
+
+
+class Whole(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a usage error that says which would do."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            rule = _bounds(self.min, self.max, open_=self.min_open)
+            self.fail(f"must be a whole number{rule}, not {shortened(value)}", param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number within bounds."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a usage error that says which would do."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            rule = _bounds(self.min, self.max, open_=self.min_open)
+            self.fail(f"must be a number{rule}, not {shortened(value)}", param, ctx)
+
+
+def _bounds(low: float | None, high: float | None, *, open_: bool) -> str:
+    if low is None and high is None:
+        return ""
+    if low is None:
+        return f" of at most {high:g}"
+    least = f"above {low:g}" if open_ else f"from {low:g}"
+    if high is None:
+        return f" {least}" if open_ else f" of {low:g} or more"
+    return f" {least} to {high:g}"
