@@ -10,13 +10,14 @@ from typing import Any
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding
+from rackwright.core.fold.seats import serving_on
 from rackwright.wire.entries.job import JobFinished, JobStarted
 from rackwright.wire.entries.node import NodeCleaning, NodeFailed, NodeJoined
 from rackwright.wire.ids import JobId, NodeId, WorkerId, parse_worker
 from rackwright.wire.message import Commit
 
 CHECKS = (
-    "no rank lives twice",
+    "no rank lives twice, but of a movable service that is moved new before old",
     "no GPU has two living workers",
     "no worker begins that has lived before",
     "no worker of a node lives when the node is declared fenced",
@@ -38,7 +39,8 @@ class Life:
 
 @dataclass(slots=True)
 class Living:
-    """Who lives. `begun` are all that ever did, `codes` the exit codes of those that exited.
+    """Who lives. `begun` are all that ever did, `codes` the exit codes of those that exited,
+    `staying` those that the ledger lets serve on until their successors do.
 
     `violations` are sentences; `starts` counts.
     """
@@ -49,6 +51,7 @@ class Living:
     by_node: dict[NodeId, set[WorkerId]] = field(default_factory=dict)
     begun: set[WorkerId] = field(default_factory=set)
     codes: dict[WorkerId, int] = field(default_factory=dict)
+    staying: set[WorkerId] = field(default_factory=set)
     violations: list[str] = field(default_factory=list)
     starts: int = 0
 
@@ -60,7 +63,7 @@ class Living:
         if worker in self.begun:
             self.violations.append(f"{worker} begins again, on {life.node}")
         other = self.ranks.get((job, rank))
-        if other is not None:
+        if other is not None and other not in self.staying:
             where = self.workers[other].node
             self.violations.append(f"{worker} begins on {life.node}, {other} lives on {where}")
         for gpu in life.gpus:
@@ -92,6 +95,8 @@ class Living:
         """A commit, with the fleet before it and what the fold made of it."""
         if folding.void:
             return
+        for name in folding.fleet.touched_jobs:
+            self.staying |= serving_on(folding.fleet, name)
         for entry in commit.entries:
             for what in self._entry(before, folding.fleet, entry):
                 self.violations.append(f"at {folding.fleet.seq}: {what}")

@@ -185,8 +185,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "swap.too-many": ("{swaps} swaps were asked for already, {allowed} are allowed",),
     # Recovery
     "requeue": ("the job is stopped and queued again as a whole: {rule}",),
-    "process": ("{ranks} ranks start again on their nodes ({codes})",),
-    "node": ("{ranks} ranks have lost their nodes ({codes})",),
+    "process": ("{ranks} ranks start again where they are ({codes})",),
+    "node": ("{ranks} ranks have no good node ({codes})",),
     "part-of-node": ("a part of a node has no spare",),
     "spare": ("a free spare of the rack",),
     "spares.none": ("the rack has no free spare",),

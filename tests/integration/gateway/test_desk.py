@@ -146,7 +146,7 @@ async def test_the_same_over_http(harness: Harness) -> None:
         )
         assert await get(f"{url}/api/v1/jobs?limit=x") == (
             400,
-            {"status": 400, "error": "limit: must be a valid integer"},
+            {"status": 400, "error": "limit: must be a whole number"},
         )
         assert (await get(f"{url}/api/v1/jobs?limit=1&limit=2"))[0] == 400
         assert (await get(f"{url}/api/v1/job/a?job=b"))[0] == 400

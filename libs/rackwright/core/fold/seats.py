@@ -298,8 +298,7 @@ def leave(
         )
         fleet.leaving = fleet.leaving.set(worker, Place(rack=part.rack, node=place))
     if made:
-        after = evolve(rack, leaving=(*rack.leaving, *made))
-        set_rack(fleet, after)
+        set_rack(fleet, evolve(rack, leaving=(*rack.leaving, *made)))
         mine = (*fleet.leaving_of.get(job.id, ()), *(one.worker for one in made))
         fleet.leaving_of = fleet.leaving_of.set(job.id, mine)
 

@@ -28,7 +28,7 @@ def lines(made: Cell, rack: str) -> tuple[set[str], set[str], set[str]]:
     """Workers of a rack that are told to run, that wait at a gate, that are told to end."""
     value = assignments(made.fleet, made.fleet.rack_numbers[RackId(rack)], set())
     run = [line for node in value.nodes.values() for line in node.run]
-    stop = {line.worker for node in value.nodes.values() for line in node.stop}
+    stop: set[str] = {line.worker for node in value.nodes.values() for line in node.stop}
     return (
         {one.worker for one in run if one.open},
         {one.worker for one in run if not one.open},
@@ -38,7 +38,7 @@ def lines(made: Cell, rack: str) -> tuple[set[str], set[str], set[str]]:
 
 def replicas(made: Cell, *places: int) -> None:
     """A service of one-node replicas on these places of r0."""
-    group = Group(name="web", nodes=1, replicas=len(places))
+    group = Group(name=JobId("web"), nodes=1, replicas=len(places))
     made.queue("web", JobSpec(name=JobId("web"), groups=(group,), **MOVABLE))
     parts = (
         SlicePlacement(index=at, replica=at, first_rank=at, rack=RackId("r0"), nodes=1 << place)
