@@ -282,7 +282,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "service.parts": ("a service of which a replica has several slices",),
     "not-restartable": ("it cannot be restarted",),
     "not-preemptible": ("it may not be preempted",),
-    "checkpoint.overdue": ("its checkpoint is overdue: too much work would be lost",),
+    "checkpoint.overdue": (
+        "its last checkpoint is {age_s} s old and one is due every {interval_s} s: nobody moves it",
+        "its checkpoint is overdue: too much work would be lost",
+    ),
     "finishing": ("it is about to end",),
     "wounded": ("it is being recovered",),
     "in-plan": ("it is part of another plan",),

@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 class Capacity(NamedTuple):
     """What a node has beside its GPUs: cores, and memory in GB. 0: its agent did not say."""
 
-    cores: int
+    cores: float
     memory_gb: float
 
 

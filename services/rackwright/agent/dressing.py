@@ -7,6 +7,8 @@ from rackwright.agent.environment import Place, build, master_port
 from rackwright.agent.membership import Member, Membership
 from rackwright.agent.records import OnLostLease, WorkerFiles, WorkerSpec
 from rackwright.agent.said import Who
+from rackwright.core.policy.resources import share
+from rackwright.core.topology import Capacity
 from rackwright.wire.ids import CellName, parse_worker
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.nodes import Hardware
@@ -54,8 +56,8 @@ def allowed(gpus: int, hardware: Hardware, spec: JobSpec) -> tuple[float, float]
     that; of a whole node (`gpus` 0) all."""
     if not gpus or not hardware.gpus:
         return float(hardware.cores), hardware.memory_gb
-    of = gpus.bit_count() / hardware.gpus
-    cpus, memory_gb = hardware.cores * of, hardware.memory_gb * of
+    node = Capacity(hardware.cores, hardware.memory_gb)
+    cpus, memory_gb = share(node, gpus.bit_count(), hardware.gpus)
     return min(cpus, spec.cpus or cpus), min(memory_gb, spec.memory_gb or memory_gb)
 
 

@@ -181,14 +181,27 @@ def _checkpoints(fleet: Fleet, state: State, now: float) -> tuple[float, int]:
     total = gpus = 0.0
     overdue = 0
     for job in fleet.jobs.values():
-        if not job.slices or not job.started or not job.spec.restartable:
+        age = checkpoint_age(fleet, state, job, now)
+        if age is None:
             continue
-        age = max(0.0, now - _saved_at(fleet, state, job))
         size = gpus_of(fleet, job)
         total, gpus = total + age * size, gpus + size
-        interval = job.spec.checkpoint.interval_s
-        overdue += interval is not None and age > OVERDUE_INTERVALS * interval
+        overdue += is_overdue(job, age)
     return (total / gpus if gpus else 0.0), overdue
+
+
+def checkpoint_age(fleet: Fleet, state: State, job: Job, now: float) -> float | None:
+    """How long ago all ranks that tell of checkpoints had saved; None of work that has not started
+    or is not restarted anyway."""
+    if not job.slices or not job.started or not job.spec.restartable:
+        return None
+    return max(0.0, now - _saved_at(fleet, state, job))
+
+
+def is_overdue(job: Job, age: float | None) -> bool:
+    """Is a checkpoint so old that nobody moves the job any more (policy page, 1.12)?"""
+    interval = job.spec.checkpoint.interval_s
+    return age is not None and interval is not None and age > OVERDUE_INTERVALS * interval
 
 
 def _saved_at(fleet: Fleet, state: State, job: Job) -> float:

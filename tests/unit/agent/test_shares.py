@@ -8,6 +8,8 @@ import pytest
 from rackwright.agent.cgroups import root_for, turn_on_limits
 from rackwright.agent.config import _memory_gb
 from rackwright.agent.dressing import allowed
+from rackwright.core.policy.resources import share
+from rackwright.core.topology import Capacity
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.nodes import Hardware
@@ -60,3 +62,11 @@ def test_no_cgroup_is_made_where_a_directory_is_none(tmp_path: Path) -> None:
     assert root_for(own) is None
     assert list(own.iterdir()) == []
     assert [one.name for one in own.parent.iterdir()] == ["agent"]
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+def test_it_is_the_share_that_placement_counts_with(gpus: int) -> None:
+    """On a node whose cores the GPUs do not divide."""
+    node = Hardware(serial="s", gpus=4, cores=10, memory_gb=7.0)
+    counted = share(Capacity(10, 7.0), gpus, 4)
+    assert allowed((1 << gpus) - 1, node, JobSpec(name=JobId("j"), gpus=gpus)) == counted

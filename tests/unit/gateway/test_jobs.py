@@ -11,7 +11,7 @@ from rackwright.wire.entries.cell import AutomationPaused
 from rackwright.wire.entries.job import JobBlocked, JobCancelled, JobFinished, JobRequeued
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, Owner, WorkerId
-from rackwright.wire.jobs import JobSpec
+from rackwright.wire.jobs import Checkpoint, JobSpec
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
@@ -202,3 +202,18 @@ def test_an_unknown_job_is_named() -> None:
     with pytest.raises(BadQuestion, match="no job 'a' is known") as error:
         job(storied(1).context(), ASKED)
     assert error.value.status == 404
+
+
+def test_its_owner_is_told_that_its_checkpoints_are_overdue() -> None:
+    made = storied(1)
+    made.sit("late", "r0", [0], checkpoint=Checkpoint(interval_s=60.0))
+    made.sit("seldom", "r0", [1], checkpoint=Checkpoint(interval_s=600.0))
+    made.wait(180.0)
+    told = {
+        name: [one.text for one in job(made.context(), asked.Job(job=JobId(name))).warnings]
+        for name in ("late", "seldom")
+    }
+    assert told == {
+        "late": ["its last checkpoint is 180 s old and one is due every 60 s: nobody moves it"],
+        "seldom": [],
+    }

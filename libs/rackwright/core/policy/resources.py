@@ -12,10 +12,11 @@ from rackwright.wire.reasons import Reason
 
 
 def share(capacity: Capacity, gpus: int, per_node: int) -> Capacity:
-    """Cores (rounded down) and memory of so many of a node's GPUs; `gpus` 0: of the whole node."""
+    """Cores and memory of so many of a node's GPUs; `gpus` 0: of the whole node. Cores may be parts
+    of one: agents hold workers to the same figures."""
     if not gpus or gpus >= per_node:
         return capacity
-    return Capacity(capacity.cores * gpus // per_node, capacity.memory_gb * gpus / per_node)
+    return Capacity(capacity.cores * gpus / per_node, capacity.memory_gb * gpus / per_node)
 
 
 def suffices(has: Capacity, spec: JobSpec) -> bool:
@@ -63,7 +64,9 @@ def refused(spec: JobSpec, topology: Topology, gpus: int) -> Reason | None:
     of = f"{gpus} of {topology.gpus_per_node} GPUs" if gpus else "a whole node"
     more = " or fewer, or more GPUs" if gpus and spec.gpus else " or fewer"
     if spec.cpus is not None and spec.cpus > cores:
-        return wrong("cpus", spec.cpus, f"is more than the {cores} cores of {of}", f"{cores}{more}")
+        return wrong(
+            "cpus", spec.cpus, f"is more than the {cores:g} cores of {of}", f"{cores:g}{more}"
+        )
     if spec.memory_gb is not None and spec.memory_gb > memory:
         why = f"is more than the {memory:g} GB of {of}"
         return wrong("memory_gb", spec.memory_gb, why, f"{memory:g}{more}")

@@ -13,9 +13,12 @@ from rackwright.gateway.asked import BadQuestion, not_found
 from rackwright.gateway.chronicle import job_key
 from rackwright.gateway.context import Context, why
 from rackwright.gateway.page import fitting, newest
+from rackwright.gateway.standing import checkpoint_age, is_overdue
 from rackwright.gateway.tallies import size_of
+from rackwright.gateway.views.base import Numbers
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId
+from rackwright.wire.reasons import Reason
 
 RACKS_NAMED = 16
 SLICES = 256
@@ -132,6 +135,17 @@ def _ended(context: Context, question: asked.Job) -> views.JobAnswer:
     )
 
 
+def _overdue(context: Context, job: Job) -> Iterator[Reason]:
+    """Its owner should know that a job that saves too seldom is moved by nobody."""
+    age = checkpoint_age(context.fleet, context.state, job, context.now)
+    if is_overdue(job, age):
+        numbers: Numbers = {
+            "age_s": round(age or 0.0),
+            "interval_s": job.spec.checkpoint.interval_s or 0.0,
+        }
+        yield Reason(code="checkpoint.overdue", numbers=numbers)
+
+
 def _kept(fleet: Fleet, name: JobId) -> tuple[tuple[str, ...], float | None]:
     """Nodes that are kept for a job that failed, and until when."""
     racks = fleet.kept.get(name, ())
@@ -152,7 +166,7 @@ def _living(context: Context, job: Job, question: asked.Job) -> views.JobAnswer:
         spec=_spec(job) if question.spec else None,
         waits=None if waiting is None else why(waiting),
         reason=None if job.reason is None else why(job.reason),
-        warnings=tuple(why(warning) for warning in job.warnings),
+        warnings=tuple(why(warning) for warning in (*job.warnings, *_overdue(context, job))),
         first_started_at=job.first_started_at,
         started_at=job.started_at,
         retries=job.retries,

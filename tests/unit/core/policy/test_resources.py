@@ -48,7 +48,7 @@ def test_a_share_of_a_node_is_in_proportion_to_its_gpus() -> None:
     assert share(node, 1, 4) == (36, 240.0)
     assert share(node, 3, 4) == (108, 720.0)
     assert share(node, 0, 4) == share(node, 4, 4) == node
-    assert share(Capacity(10, 7.0), 1, 4) == (2, 1.75)
+    assert share(Capacity(10, 7.0), 1, 4) == (2.5, 1.75)
 
 
 def test_nodes_with_too_little_are_left_alone() -> None:
