@@ -59,7 +59,7 @@ FIGURES: dict[str, tuple[Callable[[Mapping[str, Any]], float | None], str, float
         100.0,
     ),
     "wait of all, p90, h": (_wait("all", "p90"), "+.2f", 1.0),
-    "wait of 257-1024 GPUs, p50, h": (_wait("257-1024 GPUs", "p50"), "+.2f", 1.0),
+    "wait of jobs over 64 GPUs, p90, h": (_wait("over 64 GPUs", "p90"), "+.2f", 1.0),
     "GPUs queued, % of installed": (
         lambda one: one["queued_gpus_mean"] * one["counted_s"] / one["installed_gpu_s"],
         "+.2f",
