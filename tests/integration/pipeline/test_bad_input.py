@@ -195,7 +195,7 @@ async def test_nodes_that_nobody_knows_and_nodes_that_babble(live: Live, anybody
     lying = _envelope(Heartbeat.TYPE, {**nobody, "session": SessionId("s9")})
     await anybody.bus.publish(AT.heartbeat(RackId("r01"), NodeId("r01-n01")), lying)
     seq = await anybody.publish(b"{}", AT.signal(RackId("r01"), NodeId("r01-n01")))
-    assert "Field required" in await anybody.letter(seq, "signal")
+    assert "id: is missing" in await anybody.letter(seq, "signal")
     true = live.board.nodes[NodeId("r01-n01")]
     data = _envelope("status.node", {**_plain(true), "node": "r01-n03"})
     seq = await anybody.publish(data, AT.status(RackId("r03"), NodeId("r03-n06")))
