@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from rackwright.core.fleet import Fleet
+from rackwright.core.jobs import Job
 from rackwright.sim.engine import Timer
 from rackwright.simulator.speed import GROUP_NODES
 from rackwright.simulator.workload import SimJob
@@ -46,6 +48,12 @@ class Run:
             return self.done_s, self.since
         at = self.since + interval * int(max(0.0, now - self.since) / interval)
         return self.done_s + (at - self.since) * self.speed, at
+
+
+def gated(fleet: Fleet, job: Job, rank: int) -> bool:
+    """Has a worker whose GPUs or rank it takes not ended yet?"""
+    gates = job.slice_of(rank).gates_of(rank) if any(s.gates for s in job.slices) else ()
+    return any(worker in fleet.leaving for worker in gates)
 
 
 def crossing(racks: list[int]) -> int:

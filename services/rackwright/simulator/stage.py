@@ -144,6 +144,10 @@ class Stage:
             self.workers[name][worker] = made
             self.say(name)
 
+    def begin(self, at: Iterable[tuple[NodeId, WorkerId]]) -> None:
+        """These workers run and wait for others, those that do not run yet."""
+        self.run_workers([one for one in at if one[1] not in self.workers[one[0]]], ready=False)
+
     def end_workers(
         self, at: Iterable[tuple[NodeId, WorkerId]], state: WorkerState, code: int | None
     ) -> None:

@@ -13,7 +13,7 @@ from rackwright.core.accounts import Accounts
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, Slice
 from rackwright.host.steps import Step
-from rackwright.simulator.runs import Run, crossing
+from rackwright.simulator.runs import Run, crossing, gated
 from rackwright.simulator.speed import speed
 from rackwright.simulator.stage import Stage
 from rackwright.simulator.timing import Timing
@@ -190,7 +190,9 @@ class World:
         new = self._new(fleet, run, job)
         if any(name in self.dead for name, _, _ in new):
             return None  # its fault is about to be told
-        shut = any(self._gated(fleet, job, rank) for _, rank, _ in new)
+        shut = {worker for _, rank, worker in new if gated(fleet, job, rank)}
+        if shut:  # the others begin and wait for them, as live ones do
+            self.stage.begin((name, one) for name, _, one in new if one not in shut)
         return [] if shut else new
 
     def _delay(self, run: Run, job: Job, old: Job | None, kept: dict[int, WorkerId]) -> float:
@@ -229,11 +231,6 @@ class World:
                 if run.up.get(rank) != worker:
                     found.append((nodes[place].name, rank, worker))
         return found
-
-    @staticmethod
-    def _gated(fleet: Fleet, job: Job, rank: int) -> bool:
-        gates = job.slice_of(rank).gates_of(rank) if any(s.gates for s in job.slices) else ()
-        return any(worker in fleet.leaving for worker in gates)
 
     def _go_on(self, fleet: Fleet, run: Run, job: Job) -> None:
         now = self.stage.engine.now

@@ -172,17 +172,37 @@ def test_strictly_in_order_a_small_job_waits_behind_a_large_one() -> None:
     assert waits["fcfs"] > HOUR
 
 
-def test_a_rack_is_cleared_for_a_job_blocked_by_topology() -> None:
+def blocked_by_topology() -> tuple[list[SimJob], list[str], Outcome]:
+    """Small work on all of three racks, half of it gone when a job of a rack comes; the types of
+    its commits, and what came of it."""
     small = [
-        job(f"s{n}", 16, 30.0, 0.001 * n, checkpoint_s=600.0, saves_on_notice=True)
-        for n in range(14)
+        job(f"s{n}", 12, 30.0, 0.001 * n, checkpoint_s=600.0, saves_on_notice=True)
+        for n in range(8)
     ]
-    late = [job("big", 64, 1.0, 4.0)]
-    short = [job(f"x{n}", 16, 1.0, 0.001 * n + 0.0005) for n in range(4)]
-    work = sorted([*small, *short, *late], key=lambda one: one.submit_s)
-    found = outcome("rackwright", work, span_s=40 * HOUR)
+    short = [job(f"x{n}", 12, 1.0, 0.001 * n + 0.0005) for n in range(8)]
+    work = sorted([*small, *short, job("big", 64, 1.0, 4.0)], key=lambda one: one.submit_s)
+    types: list[str] = []
+    plan = Plan(racks=plain_racks(3, 18, 4), failures=CALM, span_s=40 * HOUR)
+    made = run(
+        POLICIES["rackwright"],
+        work,
+        plan,
+        recorders=[lambda _, step: types.append(step.commit.type)],
+    )
+    return work, types, made
+
+
+def test_a_rack_is_cleared_for_a_job_blocked_by_topology() -> None:
+    work, types, found = blocked_by_topology()
+    assert (types.count("defrag.planned"), types.count("defrag.finished")) == (1, 1)
     assert found.result["jobs"]["finished"] == len(work)
     assert found.result["interactive_touched"] == 0
+
+
+def test_ranks_on_free_nodes_wait_for_those_whose_nodes_are_being_left() -> None:
+    """Victims have two minutes' notice, twice as long as a rank may take to start: it has begun."""
+    _, types, _ = blocked_by_topology()
+    assert {"worker.failed", "job.requeued", "slice.swapped"} & set(types) == set()
 
 
 def test_a_job_larger_than_the_cell_is_rejected_and_counted() -> None:
