@@ -4,6 +4,7 @@ What cannot be read raises Unreadable, which names the field and what would be r
 signal is then set aside, a ledger entry stops the fold.
 """
 
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -202,6 +203,9 @@ def decode_of_node(
     return message
 
 
+_WISHES = tuple(one.TYPE.partition(".")[2] for one in ANY_WISH)
+
+
 def decode_wish(
     type_name: str, data: bytes, *, cell: CellName | None = None
 ) -> tuple[Body, str | None]:
@@ -213,7 +217,10 @@ def decode_wish(
     """
     kind = BODIES.get(type_name)
     if kind is None or not type_name.startswith("wish."):
-        raise UnknownType("type", f"no wish {type_name[:80]!r} is known")
+        verb = type_name[:80].rpartition(".")[2]
+        near = get_close_matches(verb, _WISHES, n=1)
+        right = f"did you mean {near[0]}?" if near else f"there are {', '.join(_WISHES)}"
+        raise UnknownType("type", f"no wish {type_name[:80]!r} is known; {right}")
     if len(data) > MAX_WISH:
         raise Unreadable("", f"{len(data)} bytes, at most {MAX_WISH} are read")
     if _is_enveloped(data):
