@@ -55,6 +55,15 @@ def write_notice(path: Path, notice: Notice) -> None:
     replace_file(path, json.dumps(asdict(notice)) + "\n")
 
 
+def read_notice(path: Path) -> Notice | None:
+    """What a worker was told; None if nothing, or nothing that can be read."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return Notice(reason=told["reason"], at=float(told["at"]), until=float(told["until"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
 def withdraw_notice(path: Path) -> None:
     """Tell a worker that it may go on: the file is gone."""
     path.unlink(missing_ok=True)

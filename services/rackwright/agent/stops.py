@@ -5,7 +5,7 @@ until then. What was told to end is remembered, so that it is told once.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rackwright.agent import membership
 from rackwright.agent.backend import Backend
@@ -76,23 +76,34 @@ class Stops:
             self.expect(line.worker, line.grace_s)
             self._told[line.worker] = line
             return
-        timer = self._timing.later(line.notice_s, self._end, line.worker)
         now = self._timing.wall()
-        self._notices[line.worker] = _Notice(at=now, grace_s=line.grace_s, timer=timer)
+        given = self._given(line.worker)
+        new = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
+        notice = new if given is None else replace(given, until=min(given.until, new.until))
+        timer = self._timing.later(max(0.0, notice.until - now), self._end, line.worker)
+        self._notices[line.worker] = _Notice(at=notice.at, grace_s=line.grace_s, timer=timer)
         self._told[line.worker] = line
-        if self._files is not None:
-            notice = membership.Notice(reason="leaving", at=now, until=now + line.notice_s)
-            path = self._files(line.worker).notice
-            try:
-                membership.write_notice(path, notice)
-            except OSError as error:  # it has its time and its signal all the same
-                disk_refuses(path, error)
-        if job is not None and job.spec.notice_signal:
+        if notice != given:
+            self._tell(line.worker, notice)
+        if given is None and job is not None and job.spec.notice_signal:
             self._workers.signal(line.worker, signal_number(job.spec.notice_signal))
         if self._save is not None:
             self._save(line.worker)
             if line.worker in self._notices:  # else it has told that it saved, and was ended
                 self._end(line.worker)
+
+    def _given(self, worker: WorkerId) -> membership.Notice | None:
+        """The notice it has, perhaps by the agent before this one: its time is running."""
+        return None if self._files is None else membership.read_notice(self._files(worker).notice)
+
+    def _tell(self, worker: WorkerId, notice: membership.Notice) -> None:
+        if self._files is None:
+            return
+        path = self._files(worker).notice
+        try:
+            membership.write_notice(path, notice)
+        except OSError as error:  # it has its time and its signal all the same
+            disk_refuses(path, error)
 
     def saved(self, worker: WorkerId, at: float | None) -> None:
         """The worker saved at `at` (Unix time): if it is on notice since before, it may go."""

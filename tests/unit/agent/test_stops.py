@@ -1,14 +1,17 @@
 """Ending workers at once, on notice, and not after all."""
 
 import asyncio
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from rackwright.agent.membership import read_notice
 from rackwright.agent.records import WorkerFiles, WorkerRecord, WorkerState
 from rackwright.agent.stops import CLEAN_S, Stops
 from rackwright.wire.ids import WorkerId
@@ -23,11 +26,15 @@ class Workers:
     def __init__(self) -> None:
         self.records = {W: WorkerRecord(worker_id=W, state=WorkerState.RUNNING)}
         self.told: list[tuple[str, float]] = []
+        self.signals: list[tuple[str, int]] = []
         self.stopped = asyncio.Event()
 
     def stop(self, worker: str, grace_s: float) -> None:
         self.told.append((worker, grace_s))
         self.stopped.set()
+
+    def signal(self, worker: str, number: int) -> None:
+        self.signals.append((worker, number))
 
 
 @pytest.fixture
@@ -124,10 +131,14 @@ async def test_a_line_with_less_time_is_carried_out_again_another_is_not(
 
 
 class Later:
-    """Alarms that ring when they are told to."""
+    """Alarms that ring when they are told to, and a clock on the wall that stands."""
 
     def __init__(self) -> None:
         self.due: dict[float, Callable[[], None]] = {}
+        self.time = 1000.0
+
+    def wall(self) -> float:
+        return self.time
 
     def later(self, delay_s: float, call: Callable[..., None], *args: Any) -> "Alarm":
         self.due[delay_s] = partial(call, *args)
@@ -154,6 +165,55 @@ def watched(workers: Workers, files: WorkerFiles) -> tuple[Stops, Later, list[st
 
 def gone(*, reaped: bool) -> WorkerRecord:
     return WorkerRecord(worker_id=W, state=WorkerState.STOPPED, reaped=reaped)
+
+
+def told_at(files: WorkerFiles) -> tuple[float, float]:
+    """From when until when the worker was told that it has time."""
+    notice = read_notice(files.notice)
+    assert notice is not None
+    return notice.at, notice.until
+
+
+async def test_an_agent_that_restarts_does_not_start_a_notice_anew(files: WorkerFiles) -> None:
+    workers = Workers()
+    job: Any = SimpleNamespace(spec=SimpleNamespace(notice_signal="SIGUSR1"))
+    for passed in (0.0, 20.0, 50.0):
+        made, timing, _ = watched(workers, files)
+        timing.time += passed
+        made.stop(line(60.0), job)
+        assert list(timing.due) == [60.0 - passed]
+        assert told_at(files) == (1000.0, 1060.0)
+    assert workers.signals == [(W, signal.SIGUSR1)]
+    made.saved(W, 1010.0)
+    assert workers.told == [(W, 3.0)], "what it saved under the agent before counts"
+
+
+async def test_time_that_ran_out_while_no_agent_was_there_is_over(files: WorkerFiles) -> None:
+    watched(Workers(), files)[0].stop(line(60.0), None)
+    made, timing, _ = watched(Workers(), files)
+    timing.time += 3600.0
+    made.stop(line(60.0), None)
+    assert list(timing.due) == [0.0]
+
+
+async def test_a_notice_may_become_shorter_and_begins_anew_once_withdrawn(
+    files: WorkerFiles,
+) -> None:
+    made, timing, _ = watched(Workers(), files)
+    made.stop(line(60.0), None)
+    timing.time += 10.0
+    made.stop(line(20.0), None)
+    assert (list(timing.due), told_at(files)) == ([20.0], (1000.0, 1030.0))
+    made.go_on(W)
+    made.stop(line(60.0), None)
+    assert (list(timing.due), told_at(files)) == ([60.0], (1010.0, 1070.0))
+
+
+async def test_a_notice_that_cannot_be_read_is_given_again(files: WorkerFiles) -> None:
+    files.notice.write_text("{", encoding="ascii")
+    made, timing, _ = watched(Workers(), files)
+    made.stop(line(60.0), None)
+    assert (list(timing.due), told_at(files)) == ([60.0], (1000.0, 1060.0))
 
 
 async def test_a_worker_of_which_something_is_left_for_long_is_told_of(files: WorkerFiles) -> None:
