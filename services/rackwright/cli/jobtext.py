@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import yaml
 
-from rackwright.host.files.jobfile import MAX_JOB_FILE, job_from_json, read_job
+from rackwright.host.files.jobfile import ALIASES, MAX_JOB_FILE, job_from_json, read_job
 from rackwright.host.files.text import FileError, decode
 from rackwright.host.files.yamltext import read_yaml
 from rackwright.wire.ids import JobId
@@ -42,11 +42,21 @@ def _is_json(data: bytes, name: str) -> bool:
     return True
 
 
+def _as_written(told: dict[str, Any], key: str) -> str:
+    """The name under which the file has what is to be changed: `nodes` may be `num_nodes` there."""
+    for alias, own in ALIASES.items():
+        for name, other in ((alias, own), (own, alias)):
+            if key == name and name not in told and other in told:
+                return other
+    return key
+
+
 def _set(told: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise FileError("--set", f"{setting[:60]!r} must be KEY=VALUE")
-    *path, last = key.split(".")
+    first, *more = key.split(".")
+    *path, last = (_as_written(told, first), *more)
     inner = told
     for part in path:
         under = inner.setdefault(part, {})

@@ -120,3 +120,20 @@ def test_an_xid_is_of_a_gpu_that_a_tray_has() -> None:
     assert "PCI:0019:01:00" in line_of(79, 3)
     with pytest.raises(BadInput, match="--gpu: 4 must be 0 to 3"):
         line_of(79, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "nodes", "env"),
+    [
+        (("nodes=16",), 16, {"A": "1"}),
+        (("num_nodes=16",), 16, {"A": "1"}),
+        (("env.A=2",), 2, {"A": "2"}),
+        (("envs.B=3", "class=batch"), 2, {"A": "1", "B": "3"}),
+    ],
+)
+def test_a_value_is_changed_under_whichever_name_the_file_has_it(
+    settings: tuple[str, ...], nodes: int, env: dict[str, str]
+) -> None:
+    text = b"name: a\nnum_nodes: 2\nenvs: {A: 1}\nrun: hostname\n"
+    _, spec = read(text, "a.yaml", settings)
+    assert (spec.nodes, dict(spec.env)) == (nodes, env)
