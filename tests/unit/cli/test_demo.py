@@ -8,9 +8,14 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from rackwright.cli.demo import played
+from rackwright.cli.demo import played, too_busy
 from rackwright.cli.demo.scene import Scene, Unplayable
 from rackwright.cli.demo.telling import Teller
+from rackwright.cli.watcher import Watched
+from rackwright.core.machine import Folded
+from rackwright.wire.entries.node import NodeSuspected
+from rackwright.wire.ids import NodeId, SessionId
+from rackwright.wire.reasons import Reason
 
 
 class Stage:
@@ -44,3 +49,25 @@ async def test_an_act_that_is_played_claims_what_it_claims() -> None:
     stage = Stage()
     await played(act, cast(Scene, stage))
     assert [(claim.text, claim.held) for claim in stage.tell.claims] == [("it is so", True)]
+
+
+def test_healthy_nodes_that_fell_silent_are_told_apart_from_a_killed_agent() -> None:
+    def silent(name: str) -> Folded:
+        entry = NodeSuspected(
+            node=NodeId(name), of=1, session=SessionId("s"), reason=Reason(code="silence")
+        )
+        return Folded(
+            now=0.0,
+            mono=0.0,
+            seq=1,
+            source="health-monitor/0",
+            type=NodeSuspected.TYPE,
+            entries=(entry,),
+            void=False,
+            why="",
+        )
+
+    killed = frozenset({NodeId("r01-n03")})
+    assert too_busy(Watched(commits=[silent("r01-n03")]), killed) == ""
+    found = too_busy(Watched(commits=[silent("r01-n03"), silent("r02-n01")] * 2), killed)
+    assert found.startswith("Healthy nodes fell silent (1)")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -20,9 +21,12 @@ from rackwright.cli.demo.board import board
 from rackwright.cli.demo.scene import Scene, Unplayable
 from rackwright.cli.demo.telling import Teller
 from rackwright.cli.stack import Stack, StackOptions
+from rackwright.cli.watcher import Watched
 from rackwright.host.auditing import audit_ledger
 from rackwright.host.clock import boottime
 from rackwright.host.files.topologyfile import read_topology
+from rackwright.wire.entries.node import NodeSuspected
+from rackwright.wire.ids import NodeId
 from rackwright.wire.policy import Policy
 from rackwright.wire.wishes import Cancel
 
@@ -109,6 +113,8 @@ async def play(console: Console, *, keep: bool, letters: str) -> int:
                 if letter in letters:
                     await played(act, scene)
             await _verify(scene)
+            if tell.failed and (why := too_busy(watched, solo)):
+                console.print(f"\n  [bold]{why}[/bold]")
             await _end_work(scene)
     except TimeoutError:
         tell.claim("everything happened in time", False)
@@ -129,6 +135,27 @@ async def played(act: Callable[[Scene], Awaitable[None]], scene: Scene) -> None:
         scene.tell.claim("everything in this act happened in time", False)
     except (Unplayable, LookupError) as error:
         scene.tell.claim(f"the acts before left what this one needs ({error})", False)
+
+
+def too_busy(watched: Watched, killed: frozenset[NodeId]) -> str:
+    """What a machine that gave the agents no processor has done to the run; "" if it has not.
+
+    `killed`: nodes whose agents are killed on purpose.
+    """
+    silent = {
+        entry.node
+        for commit in watched.commits
+        for entry in commit.entries
+        if isinstance(entry, NodeSuspected) and not commit.void
+    } - killed
+    if not silent:
+        return ""
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    return (
+        f"Healthy nodes fell silent ({len(silent)}): their agents had no processor for"
+        f" {POLICY.suspect_after_s:g} s (load {load:.0f} on {processors} processors).\n"
+        "  So this run says little. Play it again when the machine has less to do."
+    )
 
 
 async def _end_work(scene: Scene) -> None:
