@@ -11,7 +11,7 @@ from rackwright.cli.show import ago, clock, stale
 from rackwright.core.plural import singular
 from rackwright.gateway.views import JobAnswer, JobRow, JobsAnswer, Line, RankView, SliceView
 
-ALIKE = 4  # entries of one commit that are shown
+ALIKE = 4  # entries of one commit, or ranks that wait, that are shown
 STYLES = {
     "running": "green",
     "placed": "cyan",
@@ -106,6 +106,13 @@ def _why(view: JobAnswer) -> Iterator[str]:
         yield f"part of plan {view.plan}"
     for wound in view.wounds:
         yield f"wounded: rank {wound.rank} ({wound.kind}, {wound.code})"
+    waiting = [rank for rank in view.ranks if rank.waits_for]
+    for rank in waiting[:ALIKE]:
+        notice = f", which has {ago(rank.waits_notice_s)} notice" if rank.waits_notice_s else ""
+        place = f"{rank.waits_for[0]} on {rank.waits_on}{notice}"
+        yield f"rank {rank.rank} starts on {rank.node} when nothing is left of {place}"
+    if len(waiting) > ALIKE:
+        yield f"and so do {len(waiting) - ALIKE} more"
     for warning in view.warnings:
         yield f"warning: {warning.text}"
 

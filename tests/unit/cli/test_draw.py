@@ -17,10 +17,11 @@ from rackwright.gateway.answers.jobs import job, jobs
 from rackwright.gateway.answers.nodes import node, racks
 from rackwright.wire.entries.job import JobBlocked
 from rackwright.wire.entries.node import NodeCordoned, RackHeld
+from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId, Owner, RackId, WorkerId
-from rackwright.wire.jobs import JobSpec
+from rackwright.wire.jobs import Checkpoint, JobSpec
 from rackwright.wire.policy import Policy
-from rackwright.wire.reasons import Reason
+from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
 from tests.unit.cli.drawn import drawn
 from tests.unit.gateway.storied import Storied, storied
@@ -126,6 +127,20 @@ def test_a_job_that_waits_and_one_that_is_wounded() -> None:
     ]
     train = drawn(draw_job(job(made.context(), asked.Job(job=JobId("train"))), story=False))
     assert train[3] == "wounded: rank 3 (node, xid.79)"
+
+
+def test_a_job_of_which_a_rank_waits_for_a_worker_on_notice() -> None:
+    made = storied(1)
+    made.sit("train", "r0", range(16), checkpoint=Checkpoint(on_notice_s=60.0))
+    made.add(NodeCordoned(node=NodeId("r0-n03"), drain=True, by=Owner("ann")))
+    swap = NodeSwap(rank=3, old=3, new=16)
+    rungs = (RungTaken(rung=Rung.SPARE, taken=True, reason=Reason(code="spare")),)
+    made.add(SliceSwapped(job=JobId("train"), membership=2, index=0, swaps=(swap,), rungs=rungs))
+    lines = drawn(draw_job(job(made.context(), asked.Job(job=JobId("train"))), story=False))
+    assert (
+        "rank 3 starts on r0-n16 when nothing is left of train/3/1 on r0-n03, which has 1m notice"
+        in lines
+    )
 
 
 def test_a_node() -> None:

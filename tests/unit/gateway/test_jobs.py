@@ -113,7 +113,12 @@ def test_a_swapped_rank_waits_for_its_former_worker() -> None:
     made.add(SliceSwapped(job=JobId("a"), membership=2, index=0, swaps=(swap,), rungs=rungs))
     found = job(made.context(), ASKED)
     assert found.ranks[3] == RankView(
-        rank=3, slice=0, node="r0-n16", incarnation=2, waits_for=("a/3/1",)
+        rank=3,
+        slice=0,
+        node="r0-n16",
+        incarnation=2,
+        waits_for=("a/3/1",),
+        waits_on="r0-n03",
     )
     assert {rank.incarnation for rank in found.ranks if rank.rank != 3} == {1}
     assert [line.type for line in found.story][-2:] == ["node.unfit", "slice.swapped"]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
@@ -17,7 +18,7 @@ from rackwright.gateway.standing import checkpoint_age, is_overdue
 from rackwright.gateway.tallies import size_of
 from rackwright.gateway.views.base import Numbers
 from rackwright.wire.codec import to_json
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, WorkerId
 from rackwright.wire.reasons import Reason
 
 RACKS_NAMED = 16
@@ -213,6 +214,14 @@ def _ranks(context: Context, job: Job, first: int) -> Iterator[views.RankView]:
             yield _rank(context, job.id, part, rank)
 
 
+def _gate(fleet: Fleet, worker: WorkerId) -> dict[str, Any]:
+    """Where a worker is that must end first, and which notice it has."""
+    place = fleet.leaving[worker]
+    rack = fleet.racks[place.rack]
+    notice = next((one.notice_s for one in rack.leaving if one.worker == worker), 0.0)
+    return {"waits_on": rack.nodes[place.node].name, "waits_notice_s": notice}
+
+
 def _rank(context: Context, name: JobId, part: Slice, rank: int) -> views.RankView:
     fleet = context.fleet
     at = rank - part.first_rank
@@ -227,6 +236,8 @@ def _rank(context: Context, name: JobId, part: Slice, rank: int) -> views.RankVi
         incarnation=part.incarnations[at],
         waits_for=waits_for[:8],
     )
+    if waits_for:
+        made = replace(made, **_gate(fleet, waits_for[0]))
     if worker is None:
         return made
     return replace(

@@ -55,7 +55,8 @@ class SliceView(View):
 class RankView(View):
     """One rank: where it is, which process of it, and what its node said of it last.
 
-    `state` None: its node has not spoken of this worker. `waits_for`: workers that must end first.
+    `state` None: its node has not spoken of this worker. `waits_for`: workers that must end first;
+    the first of them is on node `waits_on`, and was given a notice of `waits_notice_s`.
     """
 
     rank: int
@@ -69,6 +70,8 @@ class RankView(View):
     checkpoint_at: float | None = None
     progress_at: float | None = None
     waits_for: tuple[str, ...] = ()
+    waits_on: str = ""
+    waits_notice_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
