@@ -232,7 +232,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "rack.maintenance": ("the rack goes into maintenance",),
     # Defragmentation
     "defrag.pays": (
-        "costs {cost} GPU-h, waiting costs {benefit}: {victims} jobs make room in {racks}",
+        "costs {cost} GPU-h, waiting costs {benefit}: room in {racks} is made by {victims} jobs",
     ),
     "defrag.victim": ("made room for {for} by plan {plan}",),
     "defrag.paused": ("an operator has paused defragmentation",),

@@ -42,7 +42,10 @@ def _segments(path: Path) -> Sequence[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise ArchiveBroken(f"{path} is not there")
+        raise ArchiveBroken(
+            f"{path} is not there: a cell has an archive from the first time on that its ledger is"
+            " trimmed; until then all of it is on the bus"
+        )
     if any(NAME.fullmatch(one.name) for one in path.iterdir()):
         return [one.path for one in Archive(path.parent, LedgerId(path.name)).segments()]
     ledgers = [one for one in sorted(path.iterdir()) if one.is_dir()]

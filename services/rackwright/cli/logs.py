@@ -17,7 +17,7 @@ from rackwright.cli.failures import Failure
 from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ask
-from rackwright.gateway.views import JobAnswer, RankView
+from rackwright.gateway.views import JobAnswer
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId, check_name
 from rackwright.wire.message import Part
@@ -116,12 +116,13 @@ def last_lines(path: Path, lines: int) -> str:
 
 def _elsewhere(where: Where, job: JobId, rank: int | None) -> None:
     """None of it is here: say where it is. Raises Failure."""
-    ranks = run(_ranks(where, job))
-    if rank is not None:
-        ranks = [one for one in ranks if one.rank == rank]
+    view = run(_asked(where, job))
+    ranks = [one for one in view.ranks if rank is None or one.rank == rank]
+    if view.ranks and not ranks:
+        raise Failure(f"job {job} has no rank {rank}: it has {view.ranks_total} ranks, from 0")
     if not ranks:
-        of = f"rank {rank} of {job}" if rank is not None else f"job {job}"
-        raise Failure(f"no output of {of} is on this machine, and it has no nodes now")
+        why = f", and waits: {view.waits.text}" if view.waits is not None else ""
+        raise Failure(f"no output of job {job} is on this machine; it is {view.job.state}{why}")
     one = ranks[0]
     worker = f"{job}.{one.rank}.{one.incarnation}"
     nodes = ", ".join(dict.fromkeys(other.node for other in ranks[:8]))
@@ -132,7 +133,7 @@ def _elsewhere(where: Where, job: JobId, rank: int | None) -> None:
     )
 
 
-async def _ranks(where: Where, job: JobId) -> list[RankView]:
+async def _asked(where: Where, job: JobId) -> JobAnswer:
     async with where.reach() as cell:
         try:
             view, _ = await ask(cell, "job", JobAnswer, job=job, ranks=1000, story=0)
@@ -140,4 +141,4 @@ async def _ranks(where: Where, job: JobId) -> list[RankView]:
             if error.code == NOT_FOUND:
                 raise Failure(f"no job {job} is known, and no output of it is here") from error
             raise
-        return list(view.ranks)
+        return view
