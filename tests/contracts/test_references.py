@@ -88,7 +88,7 @@ def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
     assert knobs.main(made) == 0
     assert made.read_text().splitlines()[3:6] == [
         "|---|---|---|---|---|",
-        "| `lend_spares` | yes |  | yes, no | 3 to 6 points of the cell |",
+        "| `lend_spares` | yes |  | yes, no | 2 % of the cell more work, simulated |",
         "| `breaker_share` | 0.002 | of nodes | 0 to 1 | in the breaker window |",
     ]
     assert made.read_text().startswith("a\n")

@@ -88,7 +88,7 @@ class Policy(Part):
     spare_racks: Natural = knob(
         0, "racks", "whole ones kept for slices whose rack cannot heal them, as by a switch fault"
     )
-    lend_spares: bool = knob(True, "", "3 to 6 points of the cell")
+    lend_spares: bool = knob(True, "", "2 % of the cell more work, simulated")
     lent_max_nodes: Natural = knob(2, "nodes", "only small jobs are lent a spare")
     lent_grace_s: NotNegative = knob(5.0, "s", "a lent job is killed for a swap")
     interactive_movable_queues: tuple[QueueRef, ...] = knob(

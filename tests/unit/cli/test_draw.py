@@ -203,7 +203,7 @@ def test_settings() -> None:
     assert drawn(draw_policy(view, changed=True)) == [
         "setting      value             unit   why",
         "slice_nodes  8 (default 16)    nodes  largest power of two that leaves two spares of 18",
-        "lend_spares  no (default yes)         3 to 6 points of the cell",
+        "lend_spares  no (default yes)         2 % of the cell more work, simulated",
     ]
     assert len(drawn(draw_policy(view))) > 50
     assert drawn(draw_policy(view, ["queue_gpus"]))[1].split()[:2] == ["queue_gpus", "-"]
