@@ -29,9 +29,11 @@ help: ## list these targets
 demo: .venv ## run a small cell with real processes on this machine
 	.venv/bin/rackwright demo
 
-test: .venv ## run all tests in two processes; the report goes to build/junit.xml
+test: .venv ## run all tests in two processes, then those in containers if there is an engine; the report goes to build/junit.xml
 	@mkdir -p build
-	.venv/bin/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder --junitxml=build/junit.xml
+	@apart=; if .venv/bin/python -m tests.support.engine; then apart=--ignore=tests/e2e; fi; set -ex; \
+	.venv/bin/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder --junitxml=build/junit.xml $$apart; \
+	if [ -n "$$apart" ]; then .venv/bin/python -m tests.e2e; fi
 
 test-containers: .venv ## run the tests that need a Docker engine, three cells side by side; builds the image
 	@mkdir -p build

@@ -63,8 +63,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Each of several processes has left out the same."""
-    node.config.stash[LEFT_OUT] = node.workeroutput["left_out"]
+    """Each of several processes has left out the same; one that has crashed tells nothing."""
+    told = getattr(node, "workeroutput", None)
+    if told is not None:
+        node.config.stash[LEFT_OUT] = told["left_out"]
 
 
 def pytest_terminal_summary(

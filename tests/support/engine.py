@@ -1,4 +1,7 @@
-"""Is there a Docker engine with compose; the image under test, built if it is not named."""
+"""Is there a Docker engine with compose; the image under test, built if it is not named.
+
+`python -m tests.support.engine` has status 0 if there is one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,7 @@ def build(tag: str, context: Path, **arguments: str) -> None:
             f"the image cannot be built (no registry? see deploy/airgap):\n{done.stdout[-3000:]}"
             f"\n{done.stderr[-3000:]}"
         )
+
+
+if __name__ == "__main__":
+    sys.exit(1 if engine_missing() else 0)

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import pytest
+
 from rackwright.bus.errors import BusAway, RequestFailed
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
@@ -18,6 +20,7 @@ from tests.support.network import Lab, Server
 
 PLACED = "rackwright.lab.ledger.job.placed"
 PAUSE_S = 0.02  # between two tries while there is no answer
+WITHIN_S = 200.0  # an append must be taken by then: a test that hangs says nothing
 
 
 @dataclass(slots=True)
@@ -37,12 +40,14 @@ class Writer:
     read: int = 0
     found: int = 0
     more: asyncio.Event = field(default_factory=asyncio.Event)
+    last: str = ""
 
     async def run(self) -> None:
         """Until it is cancelled."""
         n = self.first
         while True:
             outcome = await self.bus.ledger.append(PLACED, b"%d" % n, expected=n)
+            self.last = f"{n}: {outcome}"
             if outcome == Appended(seq=n + 1):
                 self.acked.append(n)
                 self.times.append(time.monotonic())
@@ -65,11 +70,17 @@ class Writer:
         return max(after - before for before, after in pairwise(self.times[since:]))
 
     async def several(self, count: int) -> None:
-        """Until so many more are in."""
+        """Until so many more are in. Fails with what is known when that takes too long."""
         until = len(self.acked) + count
-        while len(self.acked) < until:
-            self.more.clear()
-            await self.more.wait()
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                while len(self.acked) < until:
+                    self.more.clear()
+                    await self.more.wait()
+        except TimeoutError:
+            link = f"connected {self.bus.link.connected}, reconnects {self.bus.link.reconnects}"
+            known = f"{len(self.acked)} acknowledged of {until}, read to {self.read}"
+            pytest.fail(f"{known}; {link}; last append {self.last}")
 
     async def lost(self) -> int:
         """How many acknowledged appends are not where they were said to be."""
