@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
 
-from rackwright.bus.errors import BusAway, RequestFailed
+from rackwright.bus.errors import BusAway, BusFull, LedgerGap, RequestFailed, StreamReplaced
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
-from rackwright.bus.ports import Appended
+from rackwright.bus.ports import Appended, Outcome
 from rackwright.bus.streams import Kind
 from tests.support.network import Lab, Server
 
@@ -41,13 +41,18 @@ class Writer:
     found: int = 0
     more: asyncio.Event = field(default_factory=asyncio.Event)
     last: str = ""
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         n = self.first
         while True:
-            outcome = await self.bus.ledger.append(PLACED, b"%d" % n, expected=n)
-            self.last = f"{n}: {outcome}"
+            outcome: Outcome | None = None
+            try:
+                outcome = await self.bus.ledger.append(PLACED, b"%d" % n, expected=n)
+                self.last = f"{n}: {outcome}"
+            except BusFull as error:  # so says a server that has no leader, too
+                self.last = f"{n}: {error}"
             if outcome == Appended(seq=n + 1):
                 self.acked.append(n)
                 self.times.append(time.monotonic())
@@ -60,10 +65,16 @@ class Writer:
                 await asyncio.sleep(PAUSE_S)
 
     async def follow(self) -> None:
-        """Read on, until it is cancelled."""
-        async with self.bus.ledger.follow(self.first + 1) as feed:
-            while True:
-                self.read = max([self.read, *(one.seq for one in await feed.batch())])
+        """Read on, until it is cancelled.
+
+        A server that was cut off may answer with an end of before; a service starts anew then.
+        """
+        while True:
+            with suppress(LedgerGap, StreamReplaced):
+                async with self.bus.ledger.follow(self.first + 1) as feed:
+                    while True:
+                        self.read = max([self.read, *(one.seq for one in await feed.batch())])
+            await asyncio.sleep(PAUSE_S)
 
     def longest_wait(self, since: int) -> float:
         """Seconds between two acknowledgements one after the other, from the one at `since` on."""
@@ -75,6 +86,9 @@ class Writer:
         try:
             async with asyncio.timeout(WITHIN_S):
                 while len(self.acked) < until:
+                    for task in self.tasks:
+                        if task.done():
+                            task.result()  # what ended it is what went wrong
                     self.more.clear()
                     await self.more.wait()
         except TimeoutError:
@@ -126,6 +140,9 @@ async def writing(bus: JetStreamBus) -> AsyncIterator[Writer]:
     """A writer at work; it is at rest afterwards."""
     writer = Writer(bus=bus, first=(await bus.ledger.ends()).last)
     tasks = {asyncio.create_task(writer.run()), asyncio.create_task(writer.follow())}
+    for task in tasks:
+        task.add_done_callback(lambda _: writer.more.set())
+    writer.tasks = tasks
     try:
         await writer.several(20)
         yield writer
