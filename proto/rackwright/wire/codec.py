@@ -4,7 +4,6 @@ What cannot be read raises Unreadable, which names the field and what would be r
 signal is then set aside, a ledger entry stops the fold.
 """
 
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -14,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.ids import CellName
 from rackwright.wire.message import Body, Commit, Entry, Envelope
-from rackwright.wire.plainly import plainly
+from rackwright.wire.plainly import meant, plainly
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
 from rackwright.wire.subjects import parse_node
 from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
@@ -217,10 +216,9 @@ def decode_wish(
     """
     kind = BODIES.get(type_name)
     if kind is None or not type_name.startswith("wish."):
-        verb = type_name[:80].rpartition(".")[2]
-        near = get_close_matches(verb, _WISHES, n=1)
-        right = f"did you mean {near[0]}?" if near else f"there are {', '.join(_WISHES)}"
-        raise UnknownType("type", f"no wish {type_name[:80]!r} is known; {right}")
+        shown = type_name[:80]
+        right = meant(shown.rpartition(".")[2], _WISHES)
+        raise UnknownType("type", f"no wish {shown!r} is known; {right}")
     if len(data) > MAX_WISH:
         raise Unreadable("", f"{len(data)} bytes, at most {MAX_WISH} are read")
     if _is_enveloped(data):

@@ -1,6 +1,8 @@
 """What a strict reader finds wrong with a value, in plain words: what would be right."""
 
 import re
+from collections.abc import Sequence
+from difflib import get_close_matches
 
 from rackwright.wire.ids import MESSAGE_PATTERN, NAME_PATTERN, NAME_RULE, WORKER_PATTERN
 
@@ -36,3 +38,9 @@ def plainly(problem: str) -> str:
     told = _IN_WORDS.get(problem) or _SHOULD.sub("must ", problem.removeprefix("Value error, "), 1)
     told = told.replace(" after validation", "")
     return told[:1].lower() + told[1:]
+
+
+def meant(text: str, names: Sequence[str], most: int = 1) -> str:
+    """Which of these names somebody may have meant, at most so many; else all there are."""
+    near = get_close_matches(text, names, n=most)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"

@@ -2,12 +2,12 @@
 
 import importlib
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import click
 
 from rackwright.cli.failures import EXIT_CODES
 from rackwright.cli.numbers import shortened
+from rackwright.wire.plainly import meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,8 @@ class Commands(click.Group):
         names = self.list_commands(ctx)
         if args[0] in names or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        near = get_close_matches(args[0], names, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
-        raise click.UsageError(f"no command is called {shortened(args[0])}; {hint}", ctx)
+        right = meant(args[0], names, most=3)
+        raise click.UsageError(f"no command is called {shortened(args[0])}; {right}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help from the table: nothing is loaded."""

@@ -13,32 +13,34 @@ def shortened(text: object) -> str:
     return repr(told if len(told) <= SHOWN else f"{told[:SHOWN]}...")
 
 
-class Whole(click.IntRange):
+class _Bounded(click.ParamType[Any]):
+    """Says which `kind` of number would do where the type after it takes none."""
+
+    name = "number"
+    kind: str
+    min: Any
+    max: Any
+    min_open: bool
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a usage error that says which would do."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            rule = _bounds(self.min, self.max, open_=self.min_open)
+            self.fail(f"must be {self.kind}{rule}, not {shortened(value)}", param, ctx)
+
+
+class Whole(_Bounded, click.IntRange):
     """A whole number within bounds."""
 
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, or a usage error that says which would do."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            rule = _bounds(self.min, self.max, open_=self.min_open)
-            self.fail(f"must be a whole number{rule}, not {shortened(value)}", param, ctx)
+    kind = "a whole number"
 
 
-class Number(click.FloatRange):
+class Number(_Bounded, click.FloatRange):
     """A number within bounds."""
 
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, or a usage error that says which would do."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            rule = _bounds(self.min, self.max, open_=self.min_open)
-            self.fail(f"must be a number{rule}, not {shortened(value)}", param, ctx)
+    kind = "a number"
 
 
 def _bounds(low: float | None, high: float | None, *, open_: bool) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
@@ -214,12 +213,12 @@ def _ranks(context: Context, job: Job, first: int) -> Iterator[views.RankView]:
             yield _rank(context, job.id, part, rank)
 
 
-def _gate(fleet: Fleet, worker: WorkerId) -> dict[str, Any]:
-    """Where a worker is that must end first, and which notice it has."""
+def _gate(fleet: Fleet, worker: WorkerId) -> tuple[str, float]:
+    """The node of a worker that must end first, and its notice in seconds."""
     place = fleet.leaving[worker]
     rack = fleet.racks[place.rack]
     notice = next((one.notice_s for one in rack.leaving if one.worker == worker), 0.0)
-    return {"waits_on": rack.nodes[place.node].name, "waits_notice_s": notice}
+    return rack.nodes[place.node].name, notice
 
 
 def _rank(context: Context, name: JobId, part: Slice, rank: int) -> views.RankView:
@@ -229,15 +228,16 @@ def _rank(context: Context, name: JobId, part: Slice, rank: int) -> views.RankVi
     seen = context.state.seen.get(node)
     worker = None if seen is None else seen.worker(part.worker(name, rank))
     waits_for = tuple(one for one in part.gates_of(rank) if one in fleet.leaving)
+    waits_on, notice_s = _gate(fleet, waits_for[0]) if waits_for else ("", 0.0)
     made = views.RankView(
         rank=rank,
         slice=part.index,
         node=node,
         incarnation=part.incarnations[at],
         waits_for=waits_for[:8],
+        waits_on=waits_on,
+        waits_notice_s=notice_s,
     )
-    if waits_for:
-        made = replace(made, **_gate(fleet, waits_for[0]))
     if worker is None:
         return made
     return replace(
