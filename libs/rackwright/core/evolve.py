@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from rackwright.wire.quick import draft, quick, written
-
-__all__ = ["changer", "evolve", "quick"]
+from rackwright.wire.quick import draft, written
 
 T = TypeVar("T")
 

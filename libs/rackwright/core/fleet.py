@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
-from rackwright.core.evolve import quick
 from rackwright.core.index import RackIndex
 from rackwright.core.jobs import Job, Slice, Tombstone
 from rackwright.core.racks import History, Node, Rack
@@ -13,6 +12,7 @@ from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
 from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
 from rackwright.wire.policy import Automation, Policy
+from rackwright.wire.quick import quick
 
 FOLD_VERSION = 1
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rackwright.core.evolve import quick
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, Owner, PlanId, WorkerId, worker_id
 from rackwright.wire.jobs import CheckpointPlace, JobClass, JobSpec
 from rackwright.wire.nodes import Fitness
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 
 
@@ -209,6 +209,13 @@ class Job:
     previous: tuple[tuple[int, int], ...] = ()
     approved_until: float = 0.0
     idle_told: float | None = None
+
+    @property
+    def all_run(self) -> bool:
+        """Do all ranks of its newest membership run, none of them wounded?"""
+        return (
+            self.state is JobState.RUNNING and not self.wounds and self.started >= self.membership
+        )
 
     @property
     def pinned(self) -> bool:

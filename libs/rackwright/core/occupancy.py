@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits, places
 from rackwright.core.jobs import Job, JobState
@@ -17,6 +16,7 @@ from rackwright.core.policy.cut import whole_slice
 from rackwright.core.racks import Node, Rack, Tenancy
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness, RackFitness
+from rackwright.wire.quick import quick
 
 SIZES = (1, 2, 4, 8, 16, 17, 18)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rackwright.core.evolve import changer, evolve, quick
+from rackwright.core.evolve import changer, evolve
 from rackwright.wire.ids import JobId, NodeId, SessionId, WorkerId
 from rackwright.wire.nodes import (
     FITNESS_ORDER,
@@ -15,6 +15,7 @@ from rackwright.wire.nodes import (
     RepairAction,
 )
 from rackwright.wire.policy import Policy
+from rackwright.wire.quick import quick
 
 TAKES_GANGS = FITNESS_ORDER[Fitness.RACK]
 

@@ -9,13 +9,13 @@ agree.
 from collections import Counter
 from dataclasses import dataclass
 
-from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import places
 from rackwright.core.occupancy import GpuState, RackUse, rack_use, working
 from rackwright.core.racks import Node, Rack
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness, RackFitness
+from rackwright.wire.quick import quick
 
 
 @quick

@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from immutables import Map
 
-from rackwright.core.evolve import quick
 from rackwright.core.jobs import Job, counts_as_pinned
 from rackwright.wire.ids import Owner, QueueName
 from rackwright.wire.jobs import JobClass
+from rackwright.wire.quick import quick
 
 DAY_S = 86_400.0
 KEPT_DAYS = 64

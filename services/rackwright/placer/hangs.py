@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import Job, JobState
+from rackwright.core.jobs import Job
 from rackwright.core.machine import Event
 from rackwright.core.policy.triage import HANG, HANG_PEER
 from rackwright.placer.state import State
@@ -45,7 +45,7 @@ def hanging(
 
 def _left(state: State, job: Job, patience: float, now: float) -> float:
     """Seconds until it hangs; a job whose ranks are not all up is looked at when they are."""
-    if job.state is not JobState.RUNNING or job.wounds or job.started < job.membership:
+    if not job.all_run:
         return patience
     return max(_progress(state, job, rank, now) for rank in _ranks(job)) + patience - now
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import Job, JobState
+from rackwright.core.jobs import Job
 from rackwright.core.machine import Event
 from rackwright.placer.state import State
 from rackwright.wire.entries.job import JobFailed, JobNotified
@@ -45,7 +45,7 @@ def idling(
 
 def _since(state: State, job: Job, now: float) -> float | None:
     """Since when no GPU of any rank is used; None: one is, or nobody says."""
-    if job.state is not JobState.RUNNING or job.wounds or job.started < job.membership:
+    if not job.all_run:
         return None
     last = job.started_at or now
     for rank in job.rank_numbers():

@@ -11,7 +11,6 @@ queue and waits longer each time, so that it does not keep others from their tur
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
 from rackwright.core.machine import Event, Folded
@@ -29,6 +28,7 @@ from rackwright.wire.entries.job import (
 from rackwright.wire.ids import parse_worker
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import WorkerState, WorkerStatus
 

@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from rackwright.core.evolve import changer, evolve, quick
+from rackwright.core.evolve import changer, evolve
+from rackwright.wire.quick import quick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

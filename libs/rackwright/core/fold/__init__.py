@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.core.evolve import changer, quick
+from rackwright.core.evolve import changer
 from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
 from rackwright.core.fold import cell, checks, ends, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
@@ -16,6 +16,7 @@ from rackwright.wire.entries import ENTRIES
 from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
 from rackwright.wire.entries.node import Observation
 from rackwright.wire.message import Commit, Entry
+from rackwright.wire.quick import quick
 
 MAX_STEP_S = 60.0
 VERSIONED = frozenset({LedgerCreated.TYPE, CellUpgraded.TYPE})

@@ -5,7 +5,7 @@ is taken off its node and is not known to have ended becomes `leaving`; a later 
 or of its GPUs may start only when it has ended.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet, Place
@@ -210,11 +210,7 @@ def release(fleet: Fleet, job: Job) -> None:
     """Whatever of a movable service serves on is told to end now."""
     if not is_movable(job.spec):
         return
-    mine = serving_on(fleet, job.id)
-    for number in sorted({fleet.leaving[worker].rack for worker in mine}):
-        rack = fleet.racks[number]
-        made = (evolve(one, after=0) if one.worker in mine else one for one in rack.leaving)
-        set_rack(fleet, evolve(rack, leaving=tuple(made)))
+    _tell_anew(fleet, serving_on(fleet, job.id), after=0)
 
 
 def gates_for(
@@ -315,12 +311,14 @@ def vacate(fleet: Fleet, job: Job, *, notice_s: float, grace_s: float) -> None:
 def hurry(fleet: Fleet, name: JobId) -> None:
     """Its leaving workers have neither notice nor grace any more."""
     mine = set(fleet.leaving_of.get(name, ()))
+    _tell_anew(fleet, mine, notice_s=0.0, grace_s=0.0, after=0)
+
+
+def _tell_anew(fleet: Fleet, mine: Set[WorkerId], **changes: float) -> None:
+    """Change how these leaving workers are told to end."""
     for number in sorted({fleet.leaving[worker].rack for worker in mine}):
         rack = fleet.racks[number]
-        made = (
-            evolve(one, notice_s=0.0, grace_s=0.0, after=0) if one.worker in mine else one
-            for one in rack.leaving
-        )
+        made = (evolve(one, **changes) if one.worker in mine else one for one in rack.leaving)
         set_rack(fleet, evolve(rack, leaving=tuple(made)))
 
 

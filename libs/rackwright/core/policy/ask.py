@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from rackwright.core.evolve import quick
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
@@ -13,6 +12,7 @@ from rackwright.core.racks import Node
 from rackwright.core.topology import Topology
 from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.policy import Policy
+from rackwright.wire.quick import quick
 
 Same = tuple[str, ...]
 """Values of the attributes that all nodes of a job must have in common."""

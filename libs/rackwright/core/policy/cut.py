@@ -7,7 +7,6 @@ and dp go across.
 
 from dataclasses import dataclass
 
-from rackwright.core.evolve import quick
 from rackwright.core.policy.refusing import Numbers, wrong
 from rackwright.core.policy.resources import held_gpus
 from rackwright.core.topology import Topology
@@ -15,6 +14,7 @@ from rackwright.wire.entries.job import MAX_SLICES
 from rackwright.wire.ids import QueueName
 from rackwright.wire.jobs import Group, JobSpec, TopologyNeed, Uneven
 from rackwright.wire.policy import Policy
+from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from rackwright.core.evolve import quick
 from rackwright.core.index import bits
 from rackwright.core.policy.ask import Same
 from rackwright.core.policy.defrag_cost import Blocked, hold_cost, slice_gpus
@@ -17,6 +16,7 @@ from rackwright.core.policy.draft import Draft
 from rackwright.core.racks import Rack, Tenancy, spare_target
 from rackwright.wire.entries.slice import CostTerms
 from rackwright.wire.ids import JobId
+from rackwright.wire.quick import quick
 
 KEPT = 8  # ways kept for one rack and one number of slices, the cheapest first
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from heapq import heappop, heappush, merge
 from itertools import count, islice
 
-from rackwright.core.evolve import quick
 from rackwright.core.policy.ask import Same
 from rackwright.core.policy.defrag_cost import Blocked
 from rackwright.core.policy.defrag_racks import Left, Survey, Way
 from rackwright.wire.entries.slice import CostTerms
 from rackwright.wire.ids import JobId
+from rackwright.wire.quick import quick
 
 DRAWN = 1_000  # sets drawn for one sort of nodes, after which the search gives up
 

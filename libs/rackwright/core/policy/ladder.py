@@ -7,7 +7,7 @@ while a job waits for a known release nothing is said, and what follows is judge
 from dataclasses import replace
 from functools import cached_property
 
-from rackwright.core.policy.beside import beside, moves_beside
+from rackwright.core.policy.beside import Healing, beside, moves_beside
 from rackwright.core.policy.draft import Seat
 from rackwright.core.policy.elastic import (
     goes_on_without,
@@ -26,8 +26,6 @@ from rackwright.core.policy.waiting import patience_until, release_for
 from rackwright.wire.entries.job import JobRequeued, JobShrunk
 from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.reasons import Reason, Rung
-
-Healing = SliceSwapped | SliceMoved | SliceRestarted | JobShrunk | JobRequeued
 
 
 class Climb:

@@ -26,8 +26,9 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import Job, JobState, Slice, Wound, WoundKind
 from rackwright.core.legality import illegal
+from rackwright.core.policy.beside import Healing
 from rackwright.core.policy.breaker import breaker_open
-from rackwright.core.policy.ladder import Climb, Healing
+from rackwright.core.policy.ladder import Climb
 from rackwright.core.policy.prices import gpus_of
 from rackwright.core.policy.probation import SILENCE
 from rackwright.core.policy.replacements import case_of
