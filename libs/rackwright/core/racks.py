@@ -1,5 +1,6 @@
 """A rack in the fleet: its nodes, who sits on them, and the counters placement reads."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -259,22 +260,33 @@ def without_kept(rack: Rack, until: float, job: JobId | None = None) -> Rack:
 def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
     """The rack with these changes, and what depends on who sits in it computed anew."""
     rack = evolve(rack, **changes)
+    whole = (1 << len(rack.nodes)) - 1
+    taken, protected, pinned, lent, parts = _used(rack.tenancies, whole)
+    partial = tuple(sorted(parts.items())) if parts else ()
+    free = whole & ~taken
+    return _with_use(rack, policy, rack.tenancies, free, protected, pinned, lent, partial)
+
+
+def _used(tenancies: Iterable[Tenancy], mask: int) -> tuple[int, int, int, int, dict[int, int]]:
+    """Which nodes of `mask` these tenants have, are protected, pinned and lent, and of which they
+    have only some GPUs, by place."""
     taken = protected = pinned = lent = 0
     parts: dict[int, int] = {}
-    for tenancy in rack.tenancies:
-        taken |= tenancy.mask
+    for tenancy in tenancies:
+        here = tenancy.mask & mask
+        if not here:
+            continue
+        taken |= here
         if tenancy.gpus:
-            place = tenancy.mask.bit_length() - 1
+            place = here.bit_length() - 1
             parts[place] = parts.get(place, 0) | tenancy.gpus
         if tenancy.protected:
-            protected |= tenancy.mask
+            protected |= here
         if tenancy.pinned:
-            pinned |= tenancy.mask
+            pinned |= here
         if tenancy.lent:
-            lent |= tenancy.mask
-    free = ((1 << len(rack.nodes)) - 1) & ~taken
-    partial = tuple(sorted(parts.items())) if parts else ()
-    return _with_use(rack, policy, rack.tenancies, free, protected, pinned, lent, partial)
+            lent |= here
+    return taken, protected, pinned, lent, parts
 
 
 def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
@@ -300,30 +312,29 @@ def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
 def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
     """The rack without one slice of a job.
 
-    Its nodes come free as a mask unless another has part of them, as on a node that is used in part
-    and in the middle of an entry that moves several jobs.
+    Its nodes come free unless another has part of them, as on a node that is used in part and in
+    the middle of an entry that moves several jobs.
     """
-    mask = others = 0
+    mask = 0
     rest = []
     for tenancy in rack.tenancies:
         if tenancy.slice == index and tenancy.job == job:
             mask |= tenancy.mask
         else:
-            others |= tenancy.mask
             rest.append(tenancy)
-    if mask & others:
-        return refresh_use(rack, policy, tenancies=tuple(rest))
+    taken, protected, pinned, lent, parts = _used(rest, mask)
     partial = rack.partial
     if partial:
-        partial = tuple(part for part in partial if not mask >> part[0] & 1)
+        others = (part for part in partial if not mask >> part[0] & 1)
+        partial = tuple(sorted((*others, *parts.items())) if parts else others)
     return _with_use(
         rack,
         policy,
         tuple(rest),
-        rack.free | mask,
-        rack.protected & ~mask,
-        rack.pinned & ~mask,
-        rack.lent & ~mask,
+        rack.free | mask & ~taken,
+        rack.protected & ~mask | protected,
+        rack.pinned & ~mask | pinned,
+        rack.lent & ~mask | lent,
         partial,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import SnapshotManifest
 
 CHUNK = 131_072
+SIDE_BY_SIDE = 8  # chunks that are asked for at once
 MANIFEST = "manifest"
 
 
@@ -52,12 +54,15 @@ async def read_bytes(bus: Bus, found: Found) -> tuple[SnapshotManifest, bytes]:
     """The manifest of a snapshot and its bytes, whole. Raises BadSnapshot, BusAway."""
     manifest = await read_manifest(bus, found)
     subjects = Subjects(CellName(bus.cell))
-    parts = []
-    for part in range(manifest.chunks):
-        stored = await bus.snapshots.read(subjects.snapshot(found.ledger, found.seq, str(part)))
-        if stored is None:
-            raise BadSnapshot(f"chunk {part} of {manifest.chunks} is missing")
-        parts.append(stored.data)
+    parts: list[bytes] = []
+    for first in range(0, manifest.chunks, SIDE_BY_SIDE):
+        some = range(first, min(first + SIDE_BY_SIDE, manifest.chunks))
+        asked = (subjects.snapshot(found.ledger, found.seq, str(part)) for part in some)
+        answers = await asyncio.gather(*map(bus.snapshots.read, asked))
+        for part, stored in zip(some, answers, strict=True):
+            if stored is None:
+                raise BadSnapshot(f"chunk {part} of {manifest.chunks} is missing")
+            parts.append(stored.data)
     data = b"".join(parts)
     if len(data) != manifest.size:
         raise BadSnapshot(f"{len(data)} bytes, the manifest says {manifest.size}")

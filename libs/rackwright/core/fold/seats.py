@@ -219,7 +219,8 @@ def gates_for(
     """By rank: leaving workers of that rank, wherever they are, and of the GPUs it will use."""
     by_node: dict[int, list[Leaving]] = {}
     for leaving in fleet.racks[part.rack].leaving:
-        by_node.setdefault(leaving.node, []).append(leaving)
+        if part.mask >> leaving.node & 1:
+            by_node.setdefault(leaving.node, []).append(leaving)
     gates = []
     for rank in ranks:
         waits = set(earlier.get(rank, ()))
