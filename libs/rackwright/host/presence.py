@@ -26,6 +26,7 @@ from rackwright.wire.message import LENIENT
 
 ASK_S = 1.0
 FIRST_S = 0.3
+LATE_S = 0.05
 GONE_S = 3.5
 MAX_ANSWER = 16_384
 
@@ -85,16 +86,21 @@ class Presence:
     async def run(self) -> None:
         """Answer and ask until cancelled."""
         async with AsyncExitStack() as closing:
-            for subject, say in self._endpoints().items():
-                responder = await patiently(partial(self._core.respond, subject, say))
-                closing.push_async_callback(responder.aclose)
             answers = await patiently(partial(self._core.subscribe, self._inbox))
             closing.push_async_callback(answers.aclose)
             async with asyncio.TaskGroup() as tasks:
+                # It asks first: nothing is decided before the others have had time to answer.
                 tasks.create_task(self._ask())
+                tasks.create_task(self._open(closing))
                 while messages := await answers.batch():
                     for message in messages:
                         self._note(message)
+
+    async def _open(self, closing: AsyncExitStack) -> None:
+        """Answer from now on."""
+        for subject, say in self._endpoints().items():
+            responder = await patiently(partial(self._core.respond, subject, say))
+            closing.push_async_callback(responder.aclose)
 
     # Answering
 
@@ -139,7 +145,11 @@ class Presence:
         first = True
         while True:
             asked = await self._core.publish(f"$SRV.PING.{self._name}", b"", reply=self._inbox)
+            answered_by = self._mono() + FIRST_S
             await asyncio.sleep(FIRST_S if first else ASK_S)
+            if first and self._mono() > answered_by + LATE_S:
+                # A snapshot was loaded meanwhile: answers may have come that are not yet read.
+                await asyncio.sleep(LATE_S)
             if asked or not first:
                 first = False
                 self._count()
