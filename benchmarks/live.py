@@ -18,12 +18,12 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Folded
 from rackwright.host.files.topologyfile import read_topology
 from rackwright.wire.codec import encode, to_json
-from rackwright.wire.ids import CellName, JobId, MessageId, Owner, RackId, SessionId
+from rackwright.wire.ids import CellName, JobId, MessageId, Owner, RackId, SessionId, WorkerId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Body, Envelope
 from rackwright.wire.nodes import Hardware
 from rackwright.wire.policy import Policy
-from rackwright.wire.signals import NodeStatus
+from rackwright.wire.signals import NodeStatus, WorkerState, WorkerStatus
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.wishes import Submit
 
@@ -102,19 +102,34 @@ class LiveCell:
             )
         )
 
+    async def pretend_ends(self, n: int) -> None:
+        """Let the nodes say that whatever was taken off them has ended; `n` rises from call to
+        call, from 2. Waits until the ledger knows."""
+        workers: dict[tuple[int, int], list[WorkerId]] = {}
+        for worker, place in self.watched.fleet.leaving.items():
+            workers.setdefault((place.rack, place.node), []).append(worker)
+        told = []
+        for (number, turn), ended in workers.items():
+            spec = self.watched.fleet.racks[number].spec
+            node = spec.nodes[turn]
+            told.append((self.subjects.status(spec.rack, node), _status(spec.rack, node, n, ended)))
+        await asyncio.gather(*(self.bus.status.put(subject, data) for subject, data in told))
+        await self.watched.until(lambda fleet: not fleet.leaving, 300.0)
 
-def _status(rack: RackId, node: str) -> bytes:
+
+def _status(rack: RackId, node: str, n: int = 1, ended: Iterable[WorkerId] = ()) -> bytes:
     body: Body = NodeStatus(
         node=node,  # type: ignore[arg-type]
         rack=rack,
         session=SessionId(f"s-{node}"),
         boot="bench",
-        n=1,
+        n=n,
+        workers=tuple(WorkerStatus(worker=one, state=WorkerState.STOPPED) for one in ended),
         hardware=Hardware(serial=f"sn-{node}", gpus=4, gpu_model="GB200", driver="bench"),
     )
     return encode(
         Envelope(
-            id=MessageId(f"status-{node}"),
+            id=MessageId(f"status-{node}-{n}"),
             type=NodeStatus.TYPE,
             v=1,
             at=0.0,

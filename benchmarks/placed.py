@@ -17,6 +17,7 @@ from rackwright.wire.wishes import Cancel
 SERVICE = "spare-manager-0"
 RESTARTS = 5
 BEHIND = 100_000
+REST_S = 5.0
 
 
 async def _rows(scale: Scale) -> AsyncIterator[Row]:
@@ -78,6 +79,7 @@ async def _write_history(cell: LiveCell, jobs: int, behind: int) -> None:
     while _entries(cell) < behind:
         turn += 1
         await _cancel_all(cell)
+        await cell.pretend_ends(turn + 1)
         names = [f"b{turn}-{number}" for number in range(jobs)]
         await cell.submit(names, JobSpec(name=JobId("b"), gpus=1, pretend_s=3600.0))
         await cell.watched.until(lambda fleet: len(fleet.starting) == jobs, 300.0)
@@ -88,9 +90,13 @@ def _entries(cell: LiveCell) -> int:
 
 
 async def _restarting(cell: LiveCell, jobs: int) -> Row:
-    """Kill one service some times, and wait until it says that it is ready."""
+    """Kill one service some times, and wait until it says that it is ready.
+
+    A service is restarted alone: what went before has come to rest in the others.
+    """
     kept = cell.stack.kept[SERVICE]
     times = []
+    await asyncio.sleep(REST_S)
     for _ in range(RESTARTS):
         kept.kill(signal.SIGKILL)
         await kept.running()  # its keeper waits longer each time; that is not the service's
