@@ -218,6 +218,11 @@ class Job:
         )
 
     @property
+    def hurt(self) -> bool:
+        """Has a rank lost its node or its process? One whose node is drained runs on."""
+        return any(wound.kind is not WoundKind.DRAIN for wound in self.wounds)
+
+    @property
     def pinned(self) -> bool:
         """Work that defragmentation and preemption may not touch."""
         service = self.spec.job_class is JobClass.SERVICE and not self.spec.movable

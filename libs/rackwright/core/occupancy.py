@@ -199,7 +199,7 @@ def working(job: Job, tenancy: Tenancy) -> GpuState:
     """What the GPUs of a tenant do. Work without GPUs keeps some idle."""
     if job.spec.gpus == 0:
         return GpuState.FRAGMENT
-    if job.wounds:
+    if job.hurt:
         return GpuState.STALLED
     if job.state is JobState.PLACED or job.started < job.membership:
         return GpuState.RESTARTING

@@ -264,6 +264,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "operators-only": ("only operators may: {operators}",),
     "maintenance.leave": ("maintenance begins where it is: it leaves at its next checkpoint",),
     "maintenance.stays": ("maintenance begins where it is, and it is not moved: end it in time",),
+    "drain.turn": (
+        "it leaves at its turn: {serve} of {replicas} replicas of {group} serve, and {least} must",
+    ),
     "maintenance.window": ("{field} {is} {why}; ask for {ask}",),
     "maintenance.no-room": (
         "{slices} slices ({nodes} nodes) that must leave have no room elsewhere now; the largest"

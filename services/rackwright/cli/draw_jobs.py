@@ -105,7 +105,8 @@ def _why(view: JobAnswer) -> Iterator[str]:
     if view.plan is not None:
         yield f"part of plan {view.plan}"
     for wound in view.wounds:
-        yield f"wounded: rank {wound.rank} ({wound.kind}, {wound.code})"
+        waits = "" if wound.waits is None else f"; {wound.waits.text}"
+        yield f"wounded: rank {wound.rank} ({wound.kind}, {wound.code}){waits}"
     waiting = [rank for rank in view.ranks if rank.waits_for]
     for rank in waiting[:ALIKE]:
         notice = f", which has {ago(rank.waits_notice_s)} notice" if rank.waits_notice_s else ""

@@ -40,6 +40,8 @@ def draw_racks(view: RacksAnswer) -> RenderableType:
     for rack in view.racks:
         table.add_row(rack.rack, state(rack), picture(rack, letters), spares(rack))
     parts: list[RenderableType] = [table, Text(), *legend(view.racks, letters)]
+    for rack in view.racks:
+        parts += [Text(f"{rack.rack}: {one.job} stays, {one.waits.text}") for one in rack.stays]
     if view.next is not None:
         shown = f"{len(view.racks)} racks shown; more with --after {view.next}"
         parts.append(Text(shown, style="dim"))

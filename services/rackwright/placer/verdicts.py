@@ -84,7 +84,7 @@ def _is_finishing(reports: Reports, job: Job, tally: Tally) -> bool:
 
 def _has_started(reports: Reports, job: Job, tally: Tally) -> bool:
     """Every rank of this membership is up."""
-    if job.state is JobState.FINISHING or job.started == job.membership or job.wounds:
+    if job.state is JobState.FINISHING or job.started == job.membership or job.hurt:
         return False
     return tally.up >= job.ranks and all(is_up(one) for one in _statuses(reports, job))
 

@@ -1,9 +1,13 @@
 """Planned maintenance: what still runs there shortly before is queued, and windows end."""
 
+from collections.abc import Iterator
+
 from rackwright.core.fleet import Fleet, Maintenance
-from rackwright.core.jobs import ASSIGNED, JobState, WoundKind
+from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
-from rackwright.core.policy.windows import next_telling, to_tell
+from rackwright.core.policy.elastic import replica_of
+from rackwright.core.policy.turns import stays_until
+from rackwright.core.policy.windows import next_telling, nodes_of, parts_there, to_tell
 from rackwright.wire.entries.job import JobNotified, JobRequeued
 from rackwright.wire.entries.node import MaintenanceEnded
 from rackwright.wire.ids import JobId
@@ -28,7 +32,7 @@ def windows(fleet: Fleet, event: Event) -> list[Effect]:
     if told:
         effects.append(Offer(entries=told[:MAX_ENTRIES]))
     force = fleet.policy.maintenance_force_s
-    times = [at for one in fleet.maintenance for at in (one.begin - force, one.end)]
+    times = [at for one in fleet.maintenance for at in (one.begin - force, one.begin, one.end)]
     times += [at for one in fleet.maintenance if (at := next_telling(one, event.now)) is not None]
     later = [at for at in times if at > event.now]
     if later:
@@ -49,13 +53,17 @@ def _tell(fleet: Fleet, now: float) -> tuple[JobNotified, ...]:
 
 
 def _too_late(fleet: Fleet, now: float) -> tuple[JobRequeued, ...]:
-    """Jobs that were to leave, have found no better place, and can wait no longer."""
+    """Jobs that were to leave, have found no better place, and can wait no longer.
+
+    A replica that can leave alone is not among them: that is the spare-manager's work.
+    """
     force = fleet.policy.maintenance_force_s
     names: dict[JobId, Maintenance] = {}
     for window in fleet.maintenance:
         if window.begin - force <= now < window.end:
-            for name in _still_there(fleet, window):
-                names.setdefault(name, window)
+            for job, part in _still_there(fleet, window):
+                if now >= stays_until(fleet, job, part, window):
+                    names.setdefault(job.id, window)
     return tuple(
         JobRequeued(
             job=name,
@@ -65,15 +73,11 @@ def _too_late(fleet: Fleet, now: float) -> tuple[JobRequeued, ...]:
     )
 
 
-def _still_there(fleet: Fleet, window: Maintenance) -> list[JobId]:
-    """Jobs with a rank there that is drained: those that may be restarted elsewhere."""
-    found: dict[JobId, None] = {}
-    nodes = {name for rack in window.racks for name in fleet.rack(rack).spec.nodes}
-    for name in sorted(nodes | set(window.nodes)):
-        place = fleet.places[name]
-        for tenancy in fleet.racks[place.rack].tenants_at(place.node):
-            job = fleet.jobs[tenancy.job]
-            drained = any(wound.kind is WoundKind.DRAIN for wound in job.wounds)
-            if drained and job.state in ASSIGNED and job.state is not JobState.FINISHING:
-                found[job.id] = None
-    return list(found)
+def _still_there(fleet: Fleet, window: Maintenance) -> Iterator[tuple[Job, Slice]]:
+    """Slices with a drained rank there, which may be restarted elsewhere, but not alone."""
+    away = nodes_of(fleet, set(window.racks), set(window.nodes))
+    for job, part in parts_there(fleet, away):
+        ranks = range(part.first_rank, part.first_rank + part.size)
+        drained = any(wound.kind is WoundKind.DRAIN and wound.rank in ranks for wound in job.wounds)
+        if drained and job.state is not JobState.FINISHING and not replica_of(job, part):
+            yield job, part

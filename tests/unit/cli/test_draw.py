@@ -15,11 +15,11 @@ from rackwright.gateway import asked
 from rackwright.gateway.answers.cell import policy, stats
 from rackwright.gateway.answers.jobs import job, jobs
 from rackwright.gateway.answers.nodes import node, racks
-from rackwright.wire.entries.job import JobBlocked
+from rackwright.wire.entries.job import JobBlocked, SlicePlacement
 from rackwright.wire.entries.node import NodeCordoned, RackHeld
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId, Owner, RackId, WorkerId
-from rackwright.wire.jobs import Checkpoint, JobSpec
+from rackwright.wire.jobs import Checkpoint, Group, JobClass, JobSpec
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
@@ -229,3 +229,29 @@ def test_names_of_nodes_in_short(names: list[str], text: str) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert ago(seconds) == text
+
+
+def test_a_replica_that_waits_for_its_turn_to_leave() -> None:
+    made = storied(1, nodes=4)
+    made.queue(
+        "web",
+        JobSpec(
+            name=JobId("web"),
+            groups=(Group(name=JobId("web"), nodes=1, replicas=2),),
+            job_class=JobClass.SERVICE,
+        ),
+    )
+    parts = (
+        SlicePlacement(index=at, replica=at, first_rank=at, rack=RackId("r0"), nodes=1 << at)
+        for at in range(2)
+    )
+    made.place("web", tuple(parts))
+    made.start("web")
+    made.add(NodeCordoned(node=NodeId("r0-n01"), drain=True, by=Owner("ann")))
+    assert "stays" not in " ".join(drawn(draw_racks(racks(made.context(), asked.Racks()))))
+    made.unfit("r0-n00")
+    waits = "it leaves at its turn: 1 of 2 replicas of web serve, and 1 must"
+    assert f"r0: web stays, {waits}" in drawn(draw_racks(racks(made.context(), asked.Racks())))
+    lines = drawn(draw_job(job(made.context(), asked.Job(job=JobId("web"))), story=False))
+    wounds = [line for line in lines if line.startswith("wounded")]
+    assert [line.partition("; ")[2] for line in wounds] == ["", waits]

@@ -6,10 +6,13 @@ import pytest
 
 from rackwright.core.jobs import JobState
 from rackwright.wire.entries.cell import WishRefused
-from rackwright.wire.entries.job import JobRequeued
+from rackwright.wire.entries.job import JobRequeued, JobShrunk
 from rackwright.wire.entries.node import MaintenanceEnded, MaintenanceScheduled, NodeCordoned
-from rackwright.wire.ids import Owner, RackId
+from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
+from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.jobs import Group, JobClass
 from rackwright.wire.policy import Policy
+from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.wishes import ScheduleMaintenance
 from tests.support.fleets import cell, node_name
 from tests.unit.placer.desk import Desk, desk
@@ -51,7 +54,7 @@ def test_windows_that_do_not_meet_do_not_count_together() -> None:
 def drained(**spec: Any) -> Desk:
     """Job a is on r0, which is to be left, and there is no better place."""
     at = desk(cell(1, nodes=2))
-    at.started("a", nodes=2, **spec)
+    at.started("a", **({"nodes": 2} | spec))
     begin = at.fleet.time + 400.0
     racks = (RackId("r0"),)
     at.other(MaintenanceScheduled(racks=racks, begin=begin, end=begin + 100.0, by=OP))
@@ -74,6 +77,39 @@ def test_what_has_found_no_better_place_is_queued_shortly_before() -> None:
 def test_what_cannot_be_restarted_stays_to_its_end() -> None:
     at = drained(restartable=False)
     assert not any(isinstance(one, JobRequeued) for one in at.live(399))
+
+
+def web() -> Desk:
+    """As `drained`, a service of replicas of one node each."""
+    group = Group(name=JobId("web"), nodes=1, replicas=2)
+    spec: dict[str, Any] = {"nodes": None, "groups": (group,), "job_class": JobClass.SERVICE}
+    return drained(**spec)
+
+
+def test_a_replica_that_can_leave_alone_is_not_the_placers_work() -> None:
+    assert not any(isinstance(one, JobRequeued) for one in web().live(401))
+
+
+def test_the_last_replica_takes_the_job_along_when_the_window_begins() -> None:
+    at = web()
+    why = Reason(code="maintenance")
+    at.other(JobShrunk(job=JobId("a"), membership=2, indexes=(0,), reason=why, rungs=()))
+    assert not any(isinstance(one, JobRequeued) for one in at.live(399))
+    (said,) = [one for one in at.live(2) if isinstance(one, JobRequeued)]
+    assert (said.job, said.reason.code) == ("a", "maintenance")
+
+
+def test_a_drained_rank_that_is_up_is_up() -> None:
+    at = desk(cell(1, nodes=3))
+    at.started("a", nodes=2)
+    at.other(*(NodeCordoned(node=node_name("r0", one), drain=True, by=OP) for one in range(2)))
+    why = RungTaken(rung=Rung.SPARE, taken=True, reason=Reason(code="spare"))
+    swap = NodeSwap(rank=1, old=1, new=2)
+    at.other(SliceSwapped(job=JobId("a"), membership=2, index=0, swaps=(swap,), rungs=(why,)))
+    assert at.run() == []
+    at.all_up("a")
+    assert [one.TYPE for one in at.run()] == ["job.started"]
+    assert at.cell.job("a").wounds != ()
 
 
 def test_a_window_ends() -> None:

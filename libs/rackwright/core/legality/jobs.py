@@ -76,7 +76,7 @@ def _started(fleet: Fleet, entry: JobStarted) -> str | None:
     job = fleet.jobs[entry.job]
     if entry.membership != job.membership or job.started == job.membership:
         return f"{job.id} is at membership {job.membership}, started {job.started}"
-    if job.wounds:
+    if job.hurt:
         return f"job {job.id} is wounded"
     return None
 

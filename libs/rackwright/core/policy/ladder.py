@@ -21,6 +21,7 @@ from rackwright.core.policy.prices import requeue_price, stall
 from rackwright.core.policy.replacements import Case
 from rackwright.core.policy.rungs import Number, Record
 from rackwright.core.policy.triage import better_left, triage
+from rackwright.core.policy.turns import gives_up
 from rackwright.core.policy.victims import Victims
 from rackwright.core.policy.waiting import patience_until, release_for
 from rackwright.wire.entries.job import JobRequeued, JobShrunk
@@ -41,12 +42,21 @@ class Climb:
         self._judge_restart()
         if not self.triage.away:
             return self._restarted()
-        if self._serves_on:
-            return self._beside()
-        found = self._stay_or_move()
+        found = self._beside() if self._serves_on else self._stay_or_move()
         if found:
             return found
-        return self._last_resorts() if self.triage.leave else self._restarted()
+        return self._last_resorts() if self.triage.leave else self._stays()
+
+    def _stays(self) -> list[Healing]:
+        """Drained and no better place: nobody is stopped for it, unless maintenance is near."""
+        case = self.case
+        window = gives_up(case.fleet, case.job, case.part, case.now)
+        if window is None:
+            return self._restarted()
+        numbers: dict[str, Number] = {"begin_s": round(window.begin - case.now, 3)}
+        self.record.take(Rung.REQUEUE, "maintenance", self._requeue_price(), **numbers)
+        indexes = replica_of(case.job, case.part)
+        return [self._gone(indexes, Reason(code="maintenance", numbers=numbers))]
 
     def stays_possible(self) -> bool:
         """Could it be healed by free spares of its rack?"""

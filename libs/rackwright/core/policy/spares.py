@@ -8,6 +8,9 @@ Each kind of unanswered work in the fleet has one owner, so that no two services
 | the same, charged, retry budget used up | placer | job.failed |
 | node bad, or drained | spare-manager | the ladder, at once |
 | drained and no better place | spare-manager | stays until there is one |
+| drained replica, too few others serve | spare-manager | stays until its turn |
+| drained replica without a place, maintenance near | spare-manager | job.shrunk, it alone |
+| other drained work without a place, maintenance near | placer | job.requeued |
 | rank not up within swap_start_s, gates open | placer | worker.failed: another node is taken |
 | process gone on a suspected node | health-monitor | cleared or failed, then one of the above |
 | bad node, breaker open, failure inferred | a person, or time | healed when the breaker closes |
@@ -32,6 +35,7 @@ from rackwright.core.policy.ladder import Climb
 from rackwright.core.policy.prices import gpus_of
 from rackwright.core.policy.probation import SILENCE
 from rackwright.core.policy.replacements import case_of
+from rackwright.core.policy.turns import its_turn
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
 from rackwright.wire.entries.slice import SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.message import Entry
@@ -63,6 +67,8 @@ def heal(fleet: Fleet, job: Job, now: float) -> tuple[list[Entry], Fleet]:
     made: list[Entry] = []
     trial, charged = fleet, False
     for index, of_slice in _by_slice(job, wounds):
+        if all(part.index != index for part in trial.jobs[job.id].slices):
+            continue  # it left with another slice of its replica
         for entry in _climb(trial, job, index, of_slice, now):
             if isinstance(entry, JobRequeued):
                 return [entry], apply(fleet, entry)
@@ -82,9 +88,27 @@ def _climb(
 ) -> list[Healing]:
     now_job = fleet.jobs[job.id]
     part = now_job.part(index)
-    if in_doubt(fleet, part):
+    if in_doubt(fleet, part) or waits_its_turn(fleet, now_job, part, wounds, now):
         return []
     return Climb(case_of(fleet, now_job, part, wounds, now)).entries()
+
+
+def waits_its_turn(
+    fleet: Fleet, job: Job, part: Slice, wounds: Iterable[Wound], now: float
+) -> bool:
+    """Is it a replica that should leave, and too few others would serve meanwhile?"""
+    only_drained = all(wound.kind is WoundKind.DRAIN for wound in wounds)
+    return only_drained and its_turn(fleet, job, part, now) is not None
+
+
+def drain_waits(fleet: Fleet, job: Job, index: int, now: float) -> Reason | None:
+    """Why a slice that only drains have wounded stays where it is for now; None: it does not, or
+    for want of room.
+    """
+    part = job.part(index)
+    mine = [wound for wound in to_heal(fleet, job, now) if job.slice_of(wound.rank) is part]
+    only_drained = bool(mine) and all(wound.kind is WoundKind.DRAIN for wound in mine)
+    return its_turn(fleet, job, part, now) if only_drained else None
 
 
 def in_doubt(fleet: Fleet, part: Slice) -> bool:
@@ -175,6 +199,8 @@ def holds(fleet: Fleet, entry: Entry, now: float) -> bool:
     part = job.part(entry.index)
     wounds = tuple(w for w in to_heal(fleet, job, now) if job.slice_of(w.rank) is part)
     if not wounds or in_doubt(fleet, part) or suspicion(fleet, job, wounds, now):
+        return False
+    if waits_its_turn(fleet, job, part, wounds, now):
         return False
     climb = Climb(case_of(fleet, job, part, wounds, now))
     match entry:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job, JobState, Slice, Tombstone
+from rackwright.core.policy.spares import drain_waits
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.waiting import waits
 from rackwright.gateway.asked import BadQuestion, not_found
@@ -178,11 +179,23 @@ def _living(context: Context, job: Job, question: asked.Job) -> views.JobAnswer:
         slices_total=len(job.slices),
         ranks=ranks,
         ranks_total=job.ranks,
-        wounds=tuple(
-            views.WoundView(rank=wound.rank, kind=wound.kind, code=wound.code, at=wound.at)
-            for wound in job.wounds[:WOUNDS]
-        ),
+        wounds=tuple(_wounds(context, job)),
     )
+
+
+def _wounds(context: Context, job: Job) -> Iterator[views.WoundView]:
+    wounds = job.wounds[:WOUNDS]
+    hurt = {job.slice_of(wound.rank).index for wound in wounds}
+    waits = {index: drain_waits(context.fleet, job, index, context.now) for index in hurt}
+    for wound in wounds:
+        reason = waits[job.slice_of(wound.rank).index]
+        yield views.WoundView(
+            rank=wound.rank,
+            kind=wound.kind,
+            code=wound.code,
+            at=wound.at,
+            waits=None if reason is None else why(reason),
+        )
 
 
 def _spec(job: Job) -> dict[str, object]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.occupancy import node_use
 from rackwright.core.policy.probation import history, recent_faults
+from rackwright.core.policy.spares import drain_waits
 from rackwright.core.racks import Node, NodeFault, Rack
 from rackwright.core.reasons import sentence
 from rackwright.gateway import asked, views
@@ -33,14 +35,14 @@ def racks(context: Context, question: asked.Racks) -> views.RacksAnswer:
     if question.rack is not None:
         numbers = [fleet.rack_numbers[question.rack]]
     first = -1 if question.after is None else fleet.rack_numbers[question.after]
-    rest = (rack_view(fleet.racks[one], context.now) for one in numbers if one > first)
+    rest = (rack_view(fleet, fleet.racks[one], context.now) for one in numbers if one > first)
     page, more = fitting(rest, question.limit)
     return views.RacksAnswer(
         **context.made(), racks=page, total=len(numbers), next=page[-1].rack if more else None
     )
 
 
-def rack_view(rack: Rack, now: float) -> views.RackView:
+def rack_view(fleet: Fleet, rack: Rack, now: float) -> views.RackView:
     """One rack and its nodes."""
     held = rack.held_until > now
     return views.RackView(
@@ -52,7 +54,21 @@ def rack_view(rack: Rack, now: float) -> views.RackView:
         held_until=rack.held_until if held else None,
         spares=spares_view(rack),
         nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
+        stays=tuple(islice(_stays(fleet, rack, now), JOBS_NAMED)),
     )
+
+
+def _stays(fleet: Fleet, rack: Rack, now: float) -> Iterator[views.StayView]:
+    """Jobs with a replica on drained nodes here whose turn to leave has not come."""
+    told: set[str] = set()
+    for tenancy in rack.tenancies:
+        job = fleet.jobs[tenancy.job]
+        if job.id in told or not job.wounds:
+            continue
+        waits = drain_waits(fleet, job, tenancy.slice, now)
+        if waits is not None:
+            told.add(job.id)
+            yield views.StayView(job=job.id, waits=why(waits))
 
 
 def cell(rack: Rack, place: int, now: float) -> views.NodeCell:

@@ -43,6 +43,7 @@ from rackwright.gateway.views.nodes import (
     RacksAnswer,
     RackView,
     SparesView,
+    StayView,
     TenantView,
 )
 
@@ -75,6 +76,7 @@ __all__ = [
     "SpareTotals",
     "SparesView",
     "StatsAnswer",
+    "StayView",
     "TenantView",
     "View",
     "Why",

@@ -76,12 +76,13 @@ class RankView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WoundView(View):
-    """A rank without a good place."""
+    """A rank without a good place. `waits`: why nothing is done for it yet, if that is known."""
 
     rank: int
     kind: str
     code: str
     at: float
+    waits: Why | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

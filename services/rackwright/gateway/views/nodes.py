@@ -30,8 +30,16 @@ class SparesView(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StayView(View):
+    """A job that is to leave a rack and stays for now, and why."""
+
+    job: str
+    waits: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RackView(View):
-    """One rack."""
+    """One rack. `stays`: the first of the jobs that are to leave it and wait for their turn."""
 
     rack: str
     path: tuple[str, ...]
@@ -41,6 +49,7 @@ class RackView(View):
     held_until: float | None = None
     spares: SparesView
     nodes: tuple[NodeCell, ...]
+    stays: tuple[StayView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
