@@ -134,6 +134,8 @@ def _seconds(shares: Mapping[str, float]) -> str:
 def _defrag(view: StatsAnswer) -> str:
     plans = view.defrags
     flying = f", in flight {', '.join(plans.in_flight)}" if plans.in_flight else ""
+    known = plans.optimality_gap
+    gap = "" if known is None else f", {known:.1%} of it beyond what none could cost less than"
     over = ""
     if plans.over:
         over = (
@@ -141,7 +143,7 @@ def _defrag(view: StatsAnswer) -> str:
         )
     return (
         f"{plans.planned} plans with {plans.victims} victims, {plans.withdrawn} withdrawn,"
-        f" {plans.finished} carried out, {plans.cost_gpu_h:g} GPU-h estimated{over}{flying}"
+        f" {plans.finished} carried out, {plans.cost_gpu_h:g} GPU-h estimated{gap}{over}{flying}"
     )
 
 

@@ -29,7 +29,8 @@ LOST = "lost."  # reasons of the placer for ends that a fault or a drain brought
 @dataclass(slots=True)
 class Counts:
     """Totals since the first commit that was taken. `open`: when a wound that was answered by a
-    new membership was first seen, until all ranks of it run.
+    new membership was first seen, until all ranks of it run. `bounded_gpu_h` are the estimates of
+    the plans of which is known what none could cost less than, and `bound_gpu_h` is that.
     """
 
     entries: Counter[str] = field(default_factory=Counter)
@@ -38,6 +39,8 @@ class Counts:
     victims: int = 0
     cost_gpu_h: float = 0.0
     benefit_gpu_h: float = 0.0
+    bounded_gpu_h: float = 0.0
+    bound_gpu_h: float = 0.0
     interactive_touched: int = 0
     interactive_lost: int = 0
     to_swap: Histogram = field(default_factory=Histogram)
@@ -119,6 +122,9 @@ class Counts:
         self.victims += len(entry.victims)
         self.cost_gpu_h += entry.cost_gpu_h
         self.benefit_gpu_h += entry.benefit_gpu_h
+        if entry.bound_gpu_h is not None:
+            self.bounded_gpu_h += entry.cost_gpu_h
+            self.bound_gpu_h += entry.bound_gpu_h
         self._touched([victim.job for victim in entry.victims], before)
 
     def _touched(self, jobs: Iterable[JobId], before: Fleet) -> None:
@@ -142,6 +148,8 @@ class Counts:
         self.victims += newer.victims
         self.cost_gpu_h += newer.cost_gpu_h
         self.benefit_gpu_h += newer.benefit_gpu_h
+        self.bounded_gpu_h += newer.bounded_gpu_h
+        self.bound_gpu_h += newer.bound_gpu_h
         self.interactive_touched += newer.interactive_touched
         self.interactive_lost += newer.interactive_lost
         self.to_swap.join(newer.to_swap)
@@ -151,6 +159,13 @@ class Counts:
         self.measures.join(newer.measures)
         self.recent.join(newer.recent)
         self.plans.join(newer.plans)
+
+    @property
+    def optimality_gap(self) -> float | None:
+        """What plans cost beyond what none could cost less than, as a share of what they cost."""
+        if not self.bounded_gpu_h:
+            return None
+        return 1.0 - self.bound_gpu_h / self.bounded_gpu_h
 
     def of(self, kind: type[Entry]) -> int:
         """How many entries of one type had effect."""

@@ -154,6 +154,14 @@ def _counted(context: Context) -> Iterator[Metric]:
         rungs.add_metric([rung, above], count)
     yield rungs
     yield from _totals(counts)
+    gap = GaugeMetricFamily(
+        "rackwright_defrag_optimality_gap",
+        "Share of the cost of plans beyond what none could have cost less than",
+        labels=[],
+    )
+    if counts.optimality_gap is not None:
+        gap.add_metric([], counts.optimality_gap)
+    yield gap
     yield _histogram(
         "time_to_swap_seconds", "First wound -> the entry that answers it", counts.to_swap
     )
@@ -174,6 +182,8 @@ def _totals(counts: Counts) -> Iterator[Metric]:
         ("defrag_victims", "Jobs that made room by a plan", counts.victims),
         ("defrag_est_gpu_h", "Cost of plans as estimated, GPU-hours", counts.cost_gpu_h),
         ("defrag_benefit_gpu_h", "Benefit of plans as estimated", counts.benefit_gpu_h),
+        ("defrag_bounded_est_gpu_h", "Cost of plans with a bound", counts.bounded_gpu_h),
+        ("defrag_bound_gpu_h", "What no plan could have cost less than", counts.bound_gpu_h),
         ("defrag_over", "Plans of which the cost is known", counts.plans.plans),
         ("defrag_over_est_gpu_h", "What those were estimated at", counts.plans.estimated),
         ("defrag_actual_gpu_h", "What those have cost, GPU-hours", counts.plans.actual),

@@ -45,7 +45,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "defrag": (
         "defrag_plans", "defrag_withdrawn", "defrag_finished", "defrag_victims",
-        "defrag_est_gpu_h", "defrag_benefit_gpu_h", "defrag_over", "defrag_over_est_gpu_h",
+        "defrag_est_gpu_h", "defrag_benefit_gpu_h", "defrag_bounded_est_gpu_h",
+        "defrag_bound_gpu_h", "defrag_optimality_gap", "defrag_over", "defrag_over_est_gpu_h",
         "defrag_actual_gpu_h", "preemptions_24h_max", "preemptions_24h_p99",
         "jobs_at_preemption_limit", "interactive_touched", "interactive_lost",
     ),

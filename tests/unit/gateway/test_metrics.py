@@ -8,8 +8,9 @@ from rackwright.gateway.families import families
 from rackwright.gateway.metrics import GROUPS, MOST, PREFIX, metrics
 from rackwright.gateway.views import MetricValue, MetricView
 from rackwright.wire.entries.job import JobFailed
-from rackwright.wire.ids import JobId
-from rackwright.wire.jobs import JobClass
+from rackwright.wire.entries.slice import DefragPlanned
+from rackwright.wire.ids import JobId, PlanId
+from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.reasons import Reason
 from tests.unit.gateway.storied import Storied, storied
 
@@ -45,6 +46,33 @@ def test_they_come_with_the_numbers_only_when_asked_for() -> None:
     assert list(dict.fromkeys(one.group for one in found)) == list(GROUPS)
 
 
+def test_how_far_plans_are_from_the_best_there_could_have_been() -> None:
+    made = worked()
+    assert of(made, "defrag_optimality_gap").values == ()
+    assert stats(made.context(), asked.Stats()).defrags.optimality_gap is None
+    made.queue("p", JobSpec(name=JobId("p"), nodes=1))
+    counts = made.chronicle.counts
+    for cost, bound in ((10.0, 10.0), (30.0, 20.0), (99.0, None)):
+        entry = DefragPlanned(
+            plan=PlanId("x"),
+            job=JobId("p"),
+            membership=1,
+            slices=(),
+            victims=(),
+            notice_s=0.0,
+            expires_at=0.0,
+            cost_gpu_h=cost,
+            benefit_gpu_h=0.0,
+            bound_gpu_h=bound,
+            reason=Reason(code="test"),
+        )
+        counts.take((entry,), made.fleet, made.fleet)
+    assert of(made, "defrag_optimality_gap").values == (MetricValue(value=0.25),)
+    assert of(made, "defrag_bounded_est_gpu_h").values == (MetricValue(value=40.0),)
+    assert of(made, "defrag_bound_gpu_h").values == (MetricValue(value=30.0),)
+    assert stats(made.context(), asked.Stats()).defrags.optimality_gap == 0.25
+
+
 def test_values_by_labels() -> None:
     made = worked()
     useful = MetricValue(labels={"state": "useful"}, value=128.0)
@@ -67,6 +95,7 @@ def test_histograms_are_told_in_three_figures() -> None:
 
 def test_the_bound_above_all_bounds_is_none() -> None:
     made = worked()
+    made.queue("p", JobSpec(name=JobId("p"), nodes=1))
     counts = made.chronicle.counts
     counts.to_swap.add(1e9)
     family = next(f for f in families(made.context()) if f.name == f"{PREFIX}time_to_swap_seconds")

@@ -24,7 +24,7 @@ from rackwright.core.policy.defrag_homes import Home, Settled, settle
 from rackwright.core.policy.defrag_limits import avoiding, most_moved, moved, within
 from rackwright.core.policy.defrag_racks import Left, Survey, surveys
 from rackwright.core.policy.defrag_releases import release_at
-from rackwright.core.policy.defrag_search import Chosen, cheapest_sets
+from rackwright.core.policy.defrag_search import Chosen, cheapest_sets, least_cost
 from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.prices import HOUR
@@ -56,7 +56,8 @@ class Verdict:
     """What came of it for one job. `again`: ledger time from which the answer may be another one.
 
     `chosen` and `settled` are the cheapest set that has homes, whether it pays or not; `failed`
-    says why cheaper ones have none. `next_best` is the next set, homes not looked for. `reason`:
+    says why cheaper ones have none. `next_best` is the next set, homes not looked for. `bound`:
+    GPU-hours that no plan can cost less than, for one that goes ahead. `reason`:
     why the job cannot be planned for at all, or how many sets were beyond the limits of one plan.
     """
 
@@ -69,6 +70,7 @@ class Verdict:
     chosen: Chosen | None = None
     settled: Settled | None = None
     next_best: Chosen | None = None
+    bound: float | None = None
     failed: tuple[tuple[Chosen, Reason], ...] = ()
     reason: Reason | None = None
 
@@ -219,9 +221,16 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
         chosen=chosen,
         settled=settled,
         next_best=search.next_best,
+        bound=_bound(case, found, settled) if outcome is Outcome.GO else None,
         failed=search.failed,
         reason=reason,
     )
+
+
+def _bound(case: Blocked, found: tuple[Survey, ...], settled: Settled | None) -> float | None:
+    """One that goes into the queue is priced without a home, and may be cheaper than any set."""
+    least = least_cost(case, list(found))
+    return None if least is None or settled is None else min(least, settled.cost)
 
 
 def entry_of(verdict: Verdict, plan: PlanId) -> DefragPlanned | None:
@@ -243,6 +252,7 @@ def entry_of(verdict: Verdict, plan: PlanId) -> DefragPlanned | None:
         cost_gpu_h=settled.cost,
         benefit_gpu_h=verdict.benefit,
         next_best_gpu_h=None if verdict.next_best is None else verdict.next_best.cost,
+        bound_gpu_h=verdict.bound,
         reason=Reason(
             code="defrag.pays",
             numbers={

@@ -50,6 +50,16 @@ def cheapest_sets(case: Blocked, found: list[Survey]) -> Iterator[Chosen]:
     return merge(*(_sets(case, one) for one in found), key=_rank)
 
 
+def least_cost(case: Blocked, found: list[Survey]) -> float | None:
+    """GPU-hours that no plan for this job can cost less than: the cheapest set, as if every victim
+    had a home at once and one plan might move as much as it likes. None: there is no set.
+
+    Exact within the ways that are kept for each rack.
+    """
+    first = next(cheapest_sets(case, found), None)
+    return None if first is None else first.cost
+
+
 def _rank(chosen: Chosen) -> tuple[float, int, tuple[int, ...], tuple[Left, ...]]:
     return (chosen.cost, len(chosen.victims), chosen.racks, chosen.leaves)
 

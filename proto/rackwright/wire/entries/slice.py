@@ -125,7 +125,8 @@ class DefragPlanned(Entry):
     """Victims to their homes and the blocked job to the freed nodes, in one step, with gates.
 
     `cost_gpu_h` holds the victims' terms and `hold_gpu_h`, the freed racks idle while they drain.
-    Expires at `expires_at`, seconds of ledger time.
+    `bound_gpu_h`: no plan could cost less, None where that is not known. Expires at `expires_at`,
+    seconds of ledger time.
     """
 
     TYPE: ClassVar[str] = "defrag.planned"
@@ -140,6 +141,7 @@ class DefragPlanned(Entry):
     cost_gpu_h: float
     benefit_gpu_h: float
     next_best_gpu_h: float | None = None
+    bound_gpu_h: float | None = None
     reason: Reason
 
 

@@ -177,6 +177,7 @@ def defrags(fleet: Fleet, counts: Counts) -> views.Defrags:
         victims=counts.victims,
         cost_gpu_h=round(counts.cost_gpu_h, 3),
         benefit_gpu_h=round(counts.benefit_gpu_h, 3),
+        optimality_gap=counts.optimality_gap,
         over=counts.plans.plans,
         over_gpu_h=round(counts.plans.estimated, 3),
         actual_gpu_h=round(counts.plans.actual, 3),

@@ -65,6 +65,7 @@ class Recoveries(View):
 class Defrags(View):
     """Counted from the ledger since `since`. Costs in GPU-hours, as plans estimated them; of those
     that are `over` what they cost in the end, `actual_gpu_h`, and their estimates, `over_gpu_h`.
+    `optimality_gap`: the share of the estimates beyond what no plan could have cost less than.
     """
 
     planned: int
@@ -73,6 +74,7 @@ class Defrags(View):
     victims: int
     cost_gpu_h: float
     benefit_gpu_h: float
+    optimality_gap: float | None = None
     over: int = 0
     over_gpu_h: float = 0.0
     actual_gpu_h: float = 0.0

@@ -104,6 +104,7 @@ def test_plan_benefit_and_next_best(made: tuple[Cell, dict[JobId, float]]) -> No
     assert found.next_best is not None
     assert (round(found.settled.cost, 1), found.benefit) == (16.4, 128.0)
     assert round(found.next_best.cost, 1) == 47.1
+    assert found.bound == found.settled.cost, "homes are free at once: none could be cheaper"
     assert {made[0].fleet.rack_name(number) for number in found.next_best.racks} == {"r11", "r12"}
 
 
