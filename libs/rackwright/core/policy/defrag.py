@@ -5,7 +5,7 @@ the wait justifies (policy page, section 3). Pure; costs are in GPU-hours, times
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from rackwright.core.fleet import Fleet
@@ -23,11 +23,11 @@ from rackwright.core.policy.defrag_cost import (
 from rackwright.core.policy.defrag_homes import Home, Settled, settle
 from rackwright.core.policy.defrag_limits import avoiding, most_moved, moved, within
 from rackwright.core.policy.defrag_racks import Left, Survey, surveys
-from rackwright.core.policy.defrag_releases import release_at
+from rackwright.core.policy.defrag_releases import fleet_at, known_releases, release_at
 from rackwright.core.policy.defrag_search import Chosen, cheapest_sets, least_cost
 from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.policy.placement import place
-from rackwright.core.policy.prices import HOUR
+from rackwright.core.policy.prices import HOUR, weight
 from rackwright.wire.entries.slice import DefragPlanned, Victim, VictimMove
 from rackwright.wire.ids import JobId, PlanId
 from rackwright.wire.policy import Automation
@@ -101,7 +101,37 @@ def ripe_at(fleet: Fleet, job: Job) -> float | None:
 
 
 def judge(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Verdict:
-    """Look for the cheapest plan for a job that waits, and say whether it pays."""
+    """Look for the cheapest plan for a job that waits, and say whether it pays.
+
+    What is known to come free before a plan's drain would be over counts: if it saves more than the
+    job loses by waiting for it, it is waited for, and then planned anew.
+    """
+    verdict = _judged(fleet, job, checkpoints, now)
+    case = verdict.case
+    if case is None or verdict.outcome in (Outcome.FITS, Outcome.RELEASE) or case.starved:
+        return verdict
+    known = known_releases(fleet, now, drained_at(case))
+    ahead = [at for at in known.times if at > now]
+    if not ahead:
+        return verdict
+    later = _judged(fleet_at(fleet, known, ahead[-1]), job, checkpoints, now)
+    if later.outcome is Outcome.FITS:
+        return replace(verdict, outcome=Outcome.RELEASE, again=ahead[0], bound=None)
+    if later.outcome is not Outcome.GO or later.settled is None:
+        return verdict
+    wait = case.gpus * weight(job.spec.priority) * (ahead[-1] - now) / HOUR
+    saves = verdict.settled is None or later.settled.cost + wait < verdict.settled.cost
+    if verdict.outcome is Outcome.GO and not saves:
+        return verdict
+    return replace(verdict, outcome=Outcome.RELEASE, again=ahead[0], bound=None)
+
+
+def drained_at(case: Blocked) -> float:
+    """Ledger time at which the nodes that a plan of now frees could start something."""
+    return case.now + case.notice_s + case.fleet.policy.defrag_drain_s
+
+
+def _judged(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Verdict:
     case = blocked(fleet, job, checkpoints, now)
     if isinstance(case, Reason):
         return Verdict(job=job, outcome=Outcome.NO_WAY, reason=case)
@@ -205,7 +235,7 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
             reason = Reason(code="limits", numbers=dict(sorted(search.beyond.items())))
     else:
         cost = search.best[1].cost
-        again = release_at(case, case.now + cost / case.gpus * HOUR)
+        again = release_at(case, max(case.now + cost / case.gpus * HOUR, drained_at(case)))
         if again is not None:
             outcome = Outcome.RELEASE
         elif cost * case.fleet.policy.defrag_kappa > gain and not case.starved:

@@ -1,6 +1,7 @@
 """Known releases: what comes free by itself at a time that is known, and whether it would do.
 
-Known are the time limits of jobs, the ends of holds and probations, and repairs with a date.
+Known are the time limits of jobs, the ends of holds and probations, and repairs with a date. One
+whose date has passed is not known any more.
 """
 
 from bisect import bisect_left
@@ -66,7 +67,8 @@ def known_releases(fleet: Fleet, now: float, horizon: float) -> Releases:
         if rack.takes.bit_count() < len(rack.nodes)
         for place, node in enumerate(rack.nodes)
         if node.repair_eta is not None
-        and (until := probation_until(node, fleet.policy, max(node.repair_eta, now))) <= horizon
+        and node.repair_eta > now
+        and (until := probation_until(node, fleet.policy, node.repair_eta)) <= horizon
     ]
     return Releases(jobs=tuple(sorted(jobs)), racks=tuple(racks), repairs=tuple(sorted(repairs)))
 

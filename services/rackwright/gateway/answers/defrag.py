@@ -55,5 +55,7 @@ def _outcome(found: Explanation) -> str:
             return f"none of {len(found.failed)} sets has a home for every victim"
         case Outcome.DEAR:
             return f"clearing {racks} costs {cost} GPU-h and waiting only {gain} so far"
+        case Outcome.RELEASE if found.cost is None:
+            return "nothing frees what the job needs now, but what comes free in a moment will help"
         case Outcome.RELEASE:
             return f"clearing {racks} costs {cost} GPU-h, and work that ends soon frees as much"
