@@ -5,6 +5,8 @@ ladder with notice. When the window or the trouble is over they take work again,
 had taken them out.
 """
 
+from math import inf
+
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import Job
 from rackwright.core.machine import Event, Offer
@@ -18,54 +20,82 @@ from rackwright.wire.nodes import RackFitness
 
 BY = Owner("health-monitor")
 MAINTENANCE = "maintenance"
-LOOK_S = 1.0
+LOOK_S = 1.0  # while work has still to save, and nobody tells when it has
 REST = 2.0  # what has not saved by then (in `maintenance_force_s`) leaves all the same
+LONGEST_S = 60.0  # between two looks while windows are planned: clocks may be set
 
 
-def to_leave(fleet: Fleet, now: float) -> dict[NodeId, str]:
-    """Nodes that work is to leave now, and because of what."""
+def to_leave(state: State, fleet: Fleet, now: float) -> dict[NodeId, str]:
+    """Nodes of this copy's share that work is to leave now, and because of what."""
     found: dict[NodeId, str] = {}
-    for number, rack in fleet.racks.items():
+    for name in state.troubled:
+        rack = fleet.rack(name)
         if rack.fitness is RackFitness.EVACUATE:
-            found |= dict.fromkeys(fleet.racks[number].spec.nodes, "rack-event")
+            found |= dict.fromkeys(rack.spec.nodes, "rack-event")
     for window in fleet.maintenance:
         if window.begin - window.notice_s <= now < window.end:
             for name in window.racks:
-                found |= dict.fromkeys(fleet.rack(name).spec.nodes, MAINTENANCE)
-            found |= dict.fromkeys(window.nodes, MAINTENANCE)
+                if state.owns(name):
+                    found |= dict.fromkeys(fleet.rack(name).spec.nodes, MAINTENANCE)
+            mine = (node for node in window.nodes if state.owns_node(fleet, node))
+            found |= dict.fromkeys(mine, MAINTENANCE)
     return found
 
 
+def follow(state: State, node: Node) -> None:
+    """A node of this copy's share is cordoned, or no longer: look at it at the next turn."""
+    if node.cordoned_for:
+        state.marked[node.name] = None
+    else:
+        state.marked.pop(node.name, None)
+    state.evacuate_at = 0.0
+
+
 def evacuate(state: State, fleet: Fleet, event: Event) -> Offer | None:
-    """The next commit of drains, or of their ends; looked for once a second while there is need."""
-    if event.mono < state.evacuate_at or not _need(state, fleet):
+    """The next commit of drains, or of their ends.
+
+    Looked for when something has changed and when a window comes or goes. Nothing but the nodes
+    that are to be left, or were, is looked at.
+    """
+    if event.mono < state.evacuate_at:
         return None
-    leave = to_leave(fleet, event.now)
-    state.evacuating = bool(leave)
+    leave = to_leave(state, fleet, event.now)
     drains: list[NodeCordoned] = []
     ends: list[NodeUncordoned] = []
-    for rack in fleet.racks.values():
-        if not state.owns(rack.spec.rack):
-            continue
-        for node in rack.nodes:
-            because = leave.get(node.name)
-            state.evacuating |= node.cordoned_for != ""
-            if because is not None and not node.draining:
-                drain = because != MAINTENANCE or _may_leave(state, fleet, node, event.now)
-                if drain or not node.cordoned:
-                    drains.append(_ordered(node, because, drain))
-            elif because is None and node.cordoned_for:
-                ends.append(NodeUncordoned(node=node.name, by=BY))
+    saving = False
+    for name in _in_order(fleet, {*leave, *state.marked}):
+        node, because = fleet.node(name), leave.get(name)
+        if because is None:
+            ends.append(NodeUncordoned(node=name, by=BY))
+        elif not node.draining:
+            drain = because != MAINTENANCE or _may_leave(state, fleet, node, event.now)
+            saving |= not drain
+            if drain or not node.cordoned:
+                drains.append(_ordered(node, because, drain))
     if drains:
         return Offer(entries=tuple(drains[:MAX_ENTRIES]))
     if ends:
         return Offer(entries=tuple(ends[:MAX_ENTRIES]))
-    state.evacuate_at = event.mono + LOOK_S
+    state.evacuate_at = event.mono + (LOOK_S if saving else _rest(fleet, event.now))
     return None
 
 
-def _need(state: State, fleet: Fleet) -> bool:
-    return bool(fleet.maintenance or state.troubled or state.evacuating)
+def _in_order(fleet: Fleet, names: set[NodeId]) -> list[NodeId]:
+    """By rack, and by place in it."""
+    places = fleet.places
+    return sorted(names, key=lambda name: (places[name].rack, places[name].node))
+
+
+def _rest(fleet: Fleet, now: float) -> float:
+    """Seconds until a window may ask for something, if nothing else happens."""
+    force = REST * fleet.policy.maintenance_force_s
+    times = (
+        at - now
+        for one in fleet.maintenance
+        for at in (one.begin - one.notice_s, one.begin - force, one.end)
+        if at > now
+    )
+    return min(min(times, default=inf), LONGEST_S if fleet.maintenance else inf)
 
 
 def _ordered(node: Node, because: str, drain: bool) -> NodeCordoned:

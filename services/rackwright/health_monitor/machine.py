@@ -20,16 +20,20 @@ from rackwright.core.machine import (
 from rackwright.core.policy.health import missing_gpus
 from rackwright.core.policy.leases import may_echo, tick_after
 from rackwright.core.racks import Node, Rack
-from rackwright.health_monitor import blame, checks, orders, returns, rounds, silence
+from rackwright.health_monitor import blame, checks, evacuation, orders, returns, rounds, silence
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import PolicySet
 from rackwright.wire.entries.job import JobSuspended
 from rackwright.wire.entries.node import (
+    MaintenanceEnded,
+    MaintenanceScheduled,
     NodeChecked,
     NodeCleared,
+    NodeCordoned,
     NodeFailed,
     NodeJoined,
     NodeSuspected,
+    NodeUncordoned,
     NodeUnfit,
     RackDefined,
     RackDegraded,
@@ -199,11 +203,15 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
             _node_changed(state, fleet, entry, fleet.node(name), event)
         elif isinstance(entry, RackDegraded | RackIsolated | RackRestored):
             _rack_changed(state, fleet.rack(entry.rack))
+        elif isinstance(entry, MaintenanceScheduled | MaintenanceEnded):
+            state.evacuate_at = 0.0
         elif isinstance(entry, PolicySet):
+            state.evacuate_at = 0.0
             silence.policy_changed(state, fleet, event.mono)
         elif isinstance(entry, JobSuspended) and entry.reason.code == SUSPECT_WORKLOAD:
             checks.suspect(state, fleet, entry.job)
         elif isinstance(entry, RackDefined):
+            state.evacuate_at = 0.0
             returns.meet(state, fleet, entry.rack.nodes)
 
 
@@ -222,18 +230,17 @@ def _node_changed(state: State, fleet: Fleet, entry: Entry, node: Node, event: F
             blame.found_culprit(state, fleet, _rack_of(fleet, node).spec.rack, event.now)
         case NodeSuspected():
             blame.found_culprit(state, fleet, _rack_of(fleet, node).spec.rack, event.now)
-        case NodeCleared():
-            returns.may_return(state, node)
         case NodeJoined():
             returns.may_return(state, node)
             _has_joined(state, fleet, node, event)
-        case NodeChecked(passed=passed):
-            if passed:
-                returns.may_return(state, node)
-            else:
-                state.requests.setdefault(node.name, None)
+        case NodeCleared() | NodeChecked(passed=True):
+            returns.may_return(state, node)
+        case NodeChecked():
+            state.requests.setdefault(node.name, None)
         case RepairRequested():
             state.requests.pop(node.name, None)
+        case NodeCordoned() | NodeUncordoned():
+            evacuation.follow(state, node)
         case _:
             pass
 
@@ -257,6 +264,7 @@ def _rack_of(fleet: Fleet, node: Node) -> Rack:
 def _rack_changed(state: State, rack: Rack) -> None:
     name = rack.spec.rack
     state.restores.pop(name, None)
+    state.evacuate_at = 0.0
     if state.owns(name) and (rack.isolated or rack.fitness is not RackFitness.GOOD):
         state.troubled[name] = None
     else:
@@ -287,6 +295,7 @@ def _look_over(state: State, fleet: Fleet, event: Event) -> list[Effect]:
             if mine:
                 returns.follow(state, node)
                 checks.follow(state, node, event.mono)
+                evacuation.follow(state, node)
                 state.moved[node.name] = None
                 returns.may_return(state, node)
                 if returns.unrequested(node):

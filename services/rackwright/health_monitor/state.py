@@ -65,7 +65,7 @@ class State:
     checks, asked, answers: checks to ask for, and why; those that were asked, with the `mono` time
     since which the node could have made one; those of them whose outcome is to be said.
     wishes, heard_to: wishes without an answer by sequence; the last one heard.
-    evacuating, evacuate_at: some node is or was to be left; when (`mono`) to look again.
+    marked, evacuate_at: nodes that were to be left; when (`mono`) to look who is.
     served: kinds of entry that have had their turn in this round.
     strangers: who was heard since the last look and was not defined then.
     """
@@ -120,7 +120,7 @@ class State:
     answers: dict[NodeId, None] = field(default_factory=dict)
     wishes: dict[int, Wished] = field(default_factory=dict)
     heard_to: int = 0
-    evacuating: bool = True
+    marked: dict[NodeId, None] = field(default_factory=dict)
     evacuate_at: float = 0.0
     served: set[str] = field(default_factory=set)
     strangers: dict[NodeId, RackId] = field(default_factory=dict)
@@ -162,6 +162,7 @@ class State:
             nodes.clear()
         for racks in (self.isolate, self.troubled, self.restores, self.racks):
             racks.clear()
+        self.marked.clear()
         self.repairs.clear()
         self.checks.clear()
         self.asked.clear()

@@ -21,6 +21,7 @@ from rackwright.wire.nodes import RackFitness
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import WorkerState, WorkerStatus
+from rackwright.wire.subjects import shard_of
 from tests.support.fleets import cell, node_name
 from tests.support.monitors import Bench, bench
 
@@ -65,6 +66,32 @@ def test_the_nodes_are_drained_with_notice_and_their_work_is_wounded(b: Bench) -
     assert [(one.rank, one.kind) for one in wounds] == [(0, WoundKind.DRAIN), (1, WoundKind.DRAIN)]
     assert b.cell.job("i").wounds == ()
     assert drained(later(b)) == []
+
+
+def test_a_window_that_comes_near_is_seen_though_nothing_else_happens(b: Bench) -> None:
+    window(b, in_s=b.now - b.cell.fleet.time + 160.0)
+    assert drained(b.until(b.mono + 99.0)) == []
+    assert len(drained(b.until(b.mono + 2.0))) == 4
+
+
+def test_a_node_that_an_operator_lets_in_too_early_is_drained_again(b: Bench) -> None:
+    window(b, in_s=30.0)
+    later(b)
+    b.others(NodeUncordoned(node=node_name("r0", 3), by=OP))
+    assert drained(later(b)) == [(node_name("r0", 3), True, "maintenance")]
+
+
+def test_another_copys_racks_are_left_to_it_and_taken_over(b: Bench) -> None:
+    mine = [b.state.owns(RackId(f"r{rack}")) for rack in range(2)]
+    assert mine == [True, True]
+    b.copies(present=2, ordinal=1 - int(shard_of(R0)) % 2)
+    window(b, in_s=30.0)
+    assert drained(later(b)) == []
+    b.copies(present=1, ordinal=0)
+    assert len(drained(later(b))) == 4
+    b.others(MaintenanceEnded(of=b.cell.fleet.maintenance[0].seq))
+    b.copies(present=2, ordinal=int(shard_of(R0)) % 2)
+    assert sum(isinstance(one, NodeUncordoned) for one in later(b)) == 4
 
 
 def test_single_nodes(b: Bench) -> None:
