@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import Job, Slice
+from rackwright.core.jobs import Job, Slice, WoundKind
 from rackwright.core.machine import Event
 from rackwright.core.policy.triage import START_TIMEOUT
 from rackwright.placer.reports import is_up
@@ -50,7 +50,7 @@ def _look(state: State, fleet: Fleet, job: Job, event: Event) -> tuple[list[int]
     """Ranks that are overdue, and when to look again."""
     patience = fleet.policy.swap_start_s
     known = state.startable.setdefault(job.id, {})
-    wounded = {wound.rank for wound in job.wounds}
+    wounded = {wound.rank for wound in job.wounds if wound.kind is not WoundKind.DRAIN}
     late, again = [], event.mono + LOOK_S
     # Ranks that stayed wait for the new ones. Where none did, nobody waits, and how long the work
     # takes to be ready is its owner's affair.

@@ -108,7 +108,7 @@ def _lost(reports: Reports, fleet: Fleet, job: Job, event: Event) -> Verdict | N
 
 
 def _exits(state: State, fleet: Fleet, job: Job, tally: Tally, event: Event) -> Verdict:
-    wounded = {wound.rank for wound in job.wounds}
+    wounded = {wound.rank for wound in job.wounds if wound.kind is not WoundKind.DRAIN}
     ends = sorted(
         (
             end

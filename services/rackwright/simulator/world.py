@@ -151,7 +151,7 @@ class World:
         )
         if at_work:
             self._go_on(fleet, run, job)
-        elif len(run.up) < job.ranks and not job.wounds:
+        elif len(run.up) < job.ranks and not job.hurt:
             self._start_later(fleet, run, job, None, run.up)
 
     # Starts
@@ -218,7 +218,7 @@ class World:
         self.stage.run_workers(((name, worker) for name, _, worker in new), ready=True)
         fleet = self.stage.fleet
         job = fleet.jobs[run.job.id]
-        if not job.wounds:
+        if not job.hurt:
             self._go_on(fleet, run, job)
 
     def _new(self, fleet: Fleet, run: Run, job: Job) -> list[tuple[NodeId, int, WorkerId]]:

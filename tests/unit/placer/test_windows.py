@@ -8,11 +8,10 @@ from rackwright.core.jobs import JobState
 from rackwright.wire.entries.cell import WishRefused
 from rackwright.wire.entries.job import JobRequeued, JobShrunk
 from rackwright.wire.entries.node import MaintenanceEnded, MaintenanceScheduled, NodeCordoned
-from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.jobs import Group, JobClass
 from rackwright.wire.policy import Policy
-from rackwright.wire.reasons import Reason, Rung, RungTaken
+from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import ScheduleMaintenance
 from tests.support.fleets import cell, node_name
 from tests.unit.placer.desk import Desk, desk
@@ -97,19 +96,6 @@ def test_the_last_replica_takes_the_job_along_when_the_window_begins() -> None:
     assert not any(isinstance(one, JobRequeued) for one in at.live(399))
     (said,) = [one for one in at.live(2) if isinstance(one, JobRequeued)]
     assert (said.job, said.reason.code) == ("a", "maintenance")
-
-
-def test_a_drained_rank_that_is_up_is_up() -> None:
-    at = desk(cell(1, nodes=3))
-    at.started("a", nodes=2)
-    at.other(*(NodeCordoned(node=node_name("r0", one), drain=True, by=OP) for one in range(2)))
-    why = RungTaken(rung=Rung.SPARE, taken=True, reason=Reason(code="spare"))
-    swap = NodeSwap(rank=1, old=1, new=2)
-    at.other(SliceSwapped(job=JobId("a"), membership=2, index=0, swaps=(swap,), rungs=(why,)))
-    assert at.run() == []
-    at.all_up("a")
-    assert [one.TYPE for one in at.run()] == ["job.started"]
-    assert at.cell.job("a").wounds != ()
 
 
 def test_a_window_ends() -> None:
