@@ -126,7 +126,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "gates": ("{ranks} ranks wait until earlier workers have ended, first {first}",),
     "coming-up": ("{ready} of {ranks} ranks are ready",),
     # Placement
-    "placed": ("{nodes} nodes in {slices} slices on {racks} racks", "placed"),
+    "placed": (
+        "{nodes} nodes in {slices} slices on {racks} racks, {lent} of them lent: small work that"
+        " may be killed goes on spares before it breaks a whole rack",
+        "{nodes} nodes in {slices} slices on {racks} racks",
+        "placed",
+    ),
     "placed.scattered": (
         "{nodes} nodes in {slices} slices on {racks} racks, {slices_asked} were asked for",
     ),

@@ -1,11 +1,15 @@
 """`rackwright`: the command line. Commands are loaded when they are used, so that help is quick."""
 
 import importlib
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from rackwright.cli.failures import EXIT_CODES
+from rackwright.cli import output
+from rackwright.cli.failures import EXIT_CODES, as_json
 from rackwright.cli.numbers import shortened
 from rackwright.wire.plainly import meant
 
@@ -77,6 +81,38 @@ COMMANDS: dict[str, dict[str, Entry]] = {
 class Commands(click.Group):
     """Commands by the table above."""
 
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """As a program; with --json also what goes wrong is told as JSON, on standard output."""
+        words = sys.argv[1:] if args is None else list(args)
+        asked = standalone_mode and "--json" in words
+        try:
+            done = super().main(
+                words,
+                prog_name,
+                complete_var,
+                standalone_mode=standalone_mode and not asked,
+                **extra,
+            )
+        except click.ClickException as error:
+            if not asked:
+                raise
+            click.echo(as_json(error))
+            sys.exit(error.exit_code)
+        except click.Abort:
+            if not asked:
+                raise
+            sys.exit(1)
+        if asked:
+            sys.exit(done if isinstance(done, int) else 0)
+        return done
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the table."""
         return [name for group in COMMANDS.values() for name in group]
@@ -131,6 +167,7 @@ def rackwright() -> None:
 
 def main() -> None:
     """The program `rackwright`."""
+    output.guard()
     rackwright(prog_name="rackwright")
 
 

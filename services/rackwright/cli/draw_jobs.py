@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rackwright.cli.draw_spares import spares_text
 from rackwright.cli.show import ago, clock, stale
 from rackwright.core.plural import singular
 from rackwright.gateway.views import JobAnswer, JobRow, JobsAnswer, Line, RankView, SliceView
@@ -121,7 +122,7 @@ def _why(view: JobAnswer) -> Iterator[str]:
 def _slices(view: JobAnswer) -> Table:
     """Slices by rack, with their ranks in runs of alike ones."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("slice", "rack", "ranks", "nodes", "workers"):
+    for title in ("slice", "rack", "ranks", "nodes", "spares", "workers"):
         table.add_column(title, no_wrap=title != "workers")
     ranks: dict[int, list[RankView]] = {}
     for rank in view.ranks:
@@ -133,6 +134,7 @@ def _slices(view: JobAnswer) -> Table:
             part.rack + (" (lent)" if part.lent else ""),
             _ranks(part),
             nodes_text([rank.node for rank in mine]) or str(part.size),
+            "" if part.spares is None else spares_text(part.spares),
             ", ".join(_workers(mine)),
         )
     return table

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rackwright.cli.draw_spares import spares_text
 from rackwright.cli.show import stale
 from rackwright.core.occupancy import NodeUse
 from rackwright.gateway.views import NodeCell, RacksAnswer, RackView
@@ -94,13 +95,7 @@ def _style(letters: dict[str, str], job: str) -> str:
 
 def spares(rack: RackView) -> Text:
     """Spares that are there of those wanted; what is lent and what is missing."""
-    found = rack.spares
-    if not found.wanted and not found.lent:
-        return Text()
-    text = Text(f"{found.free} of {found.wanted}", style="red" if found.short else "")
-    if found.lent:
-        text.append(f", {found.lent} lent")
-    return text
+    return Text(spares_text(rack.spares), style="red" if rack.spares.short else "")
 
 
 def legend(racks: Iterable[RackView], letters: dict[str, str]) -> Iterator[Text]:

@@ -8,7 +8,8 @@ from rackwright.bus.errors import BusAway, NoResponder, RequestFailed
 from rackwright.cli.asking import Answer
 from rackwright.cli.draw_jobs import draw_job, draw_jobs
 from rackwright.cli.durations import duration
-from rackwright.cli.failures import Failure
+from rackwright.cli.failures import FAILED, Failure
+from rackwright.cli.failures import as_json as error_as_json
 from rackwright.cli.following import follow_job
 from rackwright.cli.numbers import Whole
 from rackwright.cli.session import Where, explained, json_option, reaching, run
@@ -115,7 +116,7 @@ async def _known(where: Where, name: JobId) -> None:
         except RequestFailed as error:
             if error.code == NOT_FOUND:
                 more = "with --ahead a later submit of that id is refused"
-                raise Failure(f"no job {name} is known; {more}") from error
+                raise Failure(f"no job {name} is known; {more}", code="unknown-job") from error
         except (NoResponder, BusAway):
             return
 
@@ -154,9 +155,13 @@ def cancel(
                 run(_known(where, name))
             wish(where, Cancel(job=name, force=force, why=why), _cancelled, as_json=as_json)
         except Failure as error:
-            if len(names) == 1 or error.exit_code != 1:
+            if len(names) == 1 or error.exit_code != FAILED:
                 raise
             refused.append(f"{name}: {error.format_message()}")
+            if as_json:
+                click.echo(error_as_json(error))
+    if refused and as_json:
+        raise SystemExit(FAILED)  # each has been told
     if refused:
         raise Failure("; ".join(refused))
 

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,15 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 STABLE_S = 10.0
 STOP_S = 15.0
+SERVER = "nats-server"
 
 log = structlog.get_logger()
+
+Tell = Callable[[str], None]
+
+
+def _quiet(_: str) -> None:
+    """Nobody looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +46,25 @@ class Program:
 
 
 class Kept:
-    """A program that is kept running. `starts` counts how often it was started."""
+    """A program that is kept running. `starts` counts how often it was started.
 
-    def __init__(self, program: Program, logs: Path) -> None:
+    `tell` gets a line when it has ended, and one when it is back: when `ready` says so, or at once
+    where there is no such thing.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        logs: Path,
+        *,
+        tell: Tell = _quiet,
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self.program = program
         self.starts = 0
+        self._tell = tell
+        self._ready = ready
+        self._back: asyncio.Task[None] | None = None
         self._log = logs / f"{program.name}.log"
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -87,8 +108,8 @@ class Kept:
         if self._task is None:
             return
         process = self._process
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await _cancelled(self._task)
+        await _cancelled(self._back)
         if process is None or process.returncode is not None:
             return
         process.terminate()
@@ -100,18 +121,27 @@ class Kept:
             await process.wait()
 
     async def _keep(self) -> None:
-        pause = FIRST_PAUSE_S
+        pause, ended = FIRST_PAUSE_S, None
         while True:
             await self._held.wait()
             began = time.monotonic()
             self._process = await self._spawn()
             self.starts += 1
             self._running.set()
+            if ended is not None:
+                self._back = asyncio.create_task(self._tell_back(ended))
             status = await self._process.wait()
+            ended = time.monotonic()
             self._running.clear()
-            pause = _next_pause(pause, time.monotonic() - began)
-            _ended(self.program.name, status, pause)
+            await _cancelled(self._back)
+            pause = _next_pause(pause, ended - began)
+            _ended(self.program.name, status, pause, self._tell)
             await asyncio.sleep(pause)
+
+    async def _tell_back(self, ended: float) -> None:
+        if self._ready is not None:
+            await self._ready()
+        _is_back(self.program.name, ended, self._tell)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         file = self._open_log()
@@ -140,7 +170,7 @@ class Kept:
         return os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-async def keep_server(server: EmbeddedServer) -> None:
+async def keep_server(server: EmbeddedServer, tell: Tell = _quiet) -> None:
     """Start the bus again, on its data and its port, whenever it ends by itself.
 
     What had been acknowledged is there again; clients wait for it and go on.
@@ -149,21 +179,24 @@ async def keep_server(server: EmbeddedServer) -> None:
     while True:
         began = time.monotonic()
         status = await server.ended()
-        pause = _next_pause(pause, time.monotonic() - began)
-        _ended("nats-server", status, pause)
+        ended = time.monotonic()
+        pause = _next_pause(pause, ended - began)
+        _ended(SERVER, status, pause, tell)
         await asyncio.sleep(pause)
-        while not await _started(server):
+        while not await _started(server, tell):
             pause = min(LONGEST_PAUSE_S, pause * 2)
             await asyncio.sleep(pause)
+        _is_back(SERVER, ended, tell)
 
 
-async def _started(server: EmbeddedServer) -> bool:
+async def _started(server: EmbeddedServer, tell: Tell) -> bool:
     try:
         await server.start()
     except (BusError, OSError) as error:  # a full disk, a taken port: it may pass
-        log.error("process.failed", name="nats-server", why=str(error))
+        log.error("process.failed", name=SERVER, why=str(error))
+        tell(f"{SERVER} does not start: {error}; it is tried again")
         return False
-    log.info("process.started", name="nats-server", pid=server.pid)
+    log.info("process.started", name=SERVER, pid=server.pid)
     return True
 
 
@@ -172,8 +205,31 @@ def _next_pause(pause: float, lived: float) -> float:
     return FIRST_PAUSE_S if lived > STABLE_S else min(LONGEST_PAUSE_S, pause * 2)
 
 
-def _ended(name: str, status: int | None, pause: float) -> None:
+def _ended(name: str, status: int | None, pause: float, tell: Tell) -> None:
     log.warning("process.ended", name=name, status=status, again_in_s=round(pause, 1))
+    tell(f"{name} ended: {how_ended(status)}; it is started again in {pause:.1f} s")
+
+
+def _is_back(name: str, ended: float, tell: Tell) -> None:
+    tell(f"{name} is back after {time.monotonic() - ended:.1f} s")
+
+
+def how_ended(status: int | None) -> str:
+    """The exit status of a process in words; negative: the signal that ended it."""
+    if status is None:
+        return "nobody knows how"
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+async def _cancelled(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _end_with_keeper() -> None:

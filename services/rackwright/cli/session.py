@@ -212,7 +212,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (FileError, InvalidId) as error:
-        raise BadInput(str(error)) from error
+        raise BadInput(str(error), field=error.field) from error
     except RequestFailed as error:
         kind = STATUS_FAILURES.get(error.code, Failure)
         raise kind(error.description or str(error)) from error

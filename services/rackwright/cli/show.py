@@ -11,11 +11,12 @@ from rich.text import Text
 
 from rackwright.cli import asking
 from rackwright.cli.asking import Answer, Cell
-from rackwright.cli.failures import Failure, Unanswered
+from rackwright.cli.failures import Refused, Unanswered
 from rackwright.cli.session import Where, run
 from rackwright.core.reasons import sentence
 from rackwright.gateway.views import Answer as Told
 from rackwright.wire.codec import read_json, to_json
+from rackwright.wire.reasons import Reason
 from rackwright.wire.wishes import Wish
 
 A = TypeVar("A", bound=Told)
@@ -91,15 +92,18 @@ async def wished_for(cell: Cell, wished: Wish, patience_s: float = PATIENCE_S) -
 
 
 def tell(answer: Answer, said: Callable[[Answer], str], *, as_json: bool = False) -> None:
-    """Print an answer. Raises Failure if it is a no."""
-    if as_json:
-        click.echo(to_json({"type": answer.type, "granted": answer.granted, "entry": answer.entry}))
-        if not answer.granted:
-            raise SystemExit(1)
+    """Print an answer. Raises Refused if it is a no."""
+    told = {"type": answer.type, "granted": answer.granted, "entry": answer.entry}
+    if answer.granted:
+        click.echo(to_json(told) if as_json else said(answer))
         return
-    if not answer.granted:
-        raise Failure(f"refused: {sentence(answer.entry.reason)}")  # type: ignore[attr-defined]
-    click.echo(said(answer))
+    reason: Reason = answer.entry.reason  # type: ignore[attr-defined]
+    raise Refused(
+        f"refused: {sentence(reason)}",
+        code=reason.code,
+        field=str(reason.numbers.get("field", "")),
+        answer=to_json(told),
+    )
 
 
 def stale(view: Told) -> Text | None:

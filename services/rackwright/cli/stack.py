@@ -5,6 +5,7 @@ import socket
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -14,7 +15,7 @@ from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
 from rackwright.cli.credentials import ADMIN, AGENT, Context, Credentials
-from rackwright.cli.keeper import Kept, Program, stop_all
+from rackwright.cli.keeper import Kept, Program, Tell, stop_all
 from rackwright.cli.preparing import deal, prepare
 from rackwright.cli.session import DEFAULT_USER
 from rackwright.cli.watcher import Watched, watch
@@ -34,6 +35,10 @@ SERVICES = (
 NICE = {"placer": 5, "dispatcher": 5, "defragmenter": 10, "gateway": 10}
 
 log = structlog.get_logger()
+
+
+def _log_only(_: str) -> None:
+    """The keeper logs what it does anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +65,14 @@ class StackOptions:
 
 
 class Stack:
-    """Starts and stops a cell; a context manager. Raises what the bus raises."""
+    """Starts and stops a cell; a context manager. Raises what the bus raises.
 
-    def __init__(self, options: StackOptions) -> None:
+    `tell` gets a line when a process has ended by itself, and one when it is back.
+    """
+
+    def __init__(self, options: StackOptions, tell: Tell = _log_only) -> None:
         self.options = options
+        self._tell = tell
         self.credentials = Credentials(root=options.state_dir / "credentials")
         self._agents = deal(options.racks, options.agents, options.solo)
         self.server = EmbeddedServer(
@@ -96,7 +105,9 @@ class Stack:
             await admin.close()
         self.context.save(self.options.state_dir)
         for program in (*self._services(), *self._agent_programs()):
-            kept = Kept(program, self.options.state_dir / "logs")
+            ready = partial(self.answers, program.name) if program.name in self._ports else None
+            logs = self.options.state_dir / "logs"
+            kept = Kept(program, logs, tell=self._tell, ready=ready)
             self.kept[program.name] = kept
             kept.start()
 

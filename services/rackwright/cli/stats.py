@@ -1,12 +1,15 @@
 """`rackwright stats`: the cell in numbers."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import click
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from rackwright.cli.draw_metrics import draw_metrics
+from rackwright.cli.draw_metrics import TITLES, draw_metrics
+from rackwright.cli.draw_spares import spares_text
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import ago, show, stale
 from rackwright.core.plural import singular
@@ -14,39 +17,59 @@ from rackwright.gateway.views import StatsAnswer
 
 
 @click.command()
-@click.option("--brief", is_flag=True, help="The first lines only, a topic each.")
+@click.argument("topics", metavar="[TOPIC]...", nargs=-1, type=click.Choice(list(TITLES)))
+@click.option("--all", "everything", is_flag=True, help="Every line, then every metric by topic.")
+@click.option("--brief", is_flag=True, help="With --json: without the metrics.")
 @json_option
 @reaching
-def stats(where: Where, as_json: bool, brief: bool) -> None:
-    """The cell in numbers: a summary, then every metric of the cell by topic. docs/api.md defines
-    them; labels come in its order, and of histograms mean and bounds of p50, p90 and p99 are told.
+def stats(
+    where: Where, topics: tuple[str, ...], everything: bool, as_json: bool, brief: bool
+) -> None:
+    """The cell in numbers: what an operator looks at first, the metrics of each TOPIC, or all.
+
+    docs/api.md defines the metrics; labels come in its order, and of histograms mean and bounds of
+    p50, p90 and p99 are told. With --json all of them are.
 
     \b
     Examples:
       rackwright stats
-      rackwright stats --brief
+      rackwright stats spares recovery
+      rackwright stats --all
       rackwright stats --json | jq '.gpus, .work.goodput'
       rackwright stats --json | jq '.metrics[] | select(.group == "recovery")'
     """
-    asked = None if brief else True
-    show(where, as_json, "stats", StatsAnswer, draw_stats, metrics=asked)
+    asked = True if everything or topics or (as_json and not brief) else None
+    draw = partial(draw_stats, everything=everything, topics=topics)
+    show(where, as_json, "stats", StatsAnswer, draw, metrics=asked)
 
 
-def draw_stats(view: StatsAnswer) -> RenderableType:
-    """One topic a line."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for title, text in _rows(view):
-        table.add_row(title, singular(text))
+def draw_stats(
+    view: StatsAnswer, *, everything: bool = False, topics: tuple[str, ...] = ()
+) -> RenderableType:
+    """One subject a line, or the metrics of some topics, or both of all."""
+    parts: list[RenderableType] = []
+    if not topics:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column()
+        for title, text in (*_first(view), *(_more(view) if everything else ()), *_troubles(view)):
+            table.add_row(title, singular(text))
+        parts.append(table)
+    if everything or topics:
+        chosen = (one for one in view.metrics if everything or one.group in topics)
+        parts.append(draw_metrics(tuple(chosen)))
+    else:
+        more = f"more: rackwright stats --all, or of {', '.join(TITLES)}"
+        parts.append(Text(more, style="dim"))
     warning = stale(view)
-    more = [draw_metrics(view.metrics)] if view.metrics else []
-    return Group(table, *more, *([warning] if warning else []))
+    return Group(*parts, *([warning] if warning else []))
 
 
-def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
-    room, spares = view.fragmentation, view.spares
-    rows = [
+def _first(view: StatsAnswer) -> list[tuple[str, str]]:
+    """What an operator looks at first."""
+    spares = view.spares
+    without = f"; {spares.racks_without} racks have none free" if spares.racks_without else ""
+    return [
         (
             "cell",
             f"{view.cell}, {view.racks} racks, {view.installed_nodes} nodes,"
@@ -56,11 +79,14 @@ def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
         ("nodes", _counts(view.nodes)),
         ("GPUs", f"{_counts(view.gpus)}; {view.occupancy:.0%} of the schedulable at work"),
         ("queue", _queue(view)),
-        (
-            "spares",
-            f"{spares.free} free of {spares.wanted} wanted, {spares.lent} lent,"
-            f" {spares.short} short, {spares.racks_without} racks without",
-        ),
+        ("spares", f"{spares_text(spares) or 'none wanted'}{without}"),
+    ]
+
+
+def _more(view: StatsAnswer) -> list[tuple[str, str]]:
+    """What has become of it all."""
+    room = view.fragmentation
+    return [
         (
             "room",
             f"{room.whole_racks} whole racks, {room.broken_racks} broken, {room.pinned_racks}"
@@ -73,7 +99,6 @@ def _rows(view: StatsAnswer) -> list[tuple[str, str]]:
         ("defrag", _defrag(view)),
         *_reliability(view),
     ]
-    return rows + _troubles(view)
 
 
 def _counts(counts: Mapping[str, int], between: str = " ") -> str:
@@ -169,9 +194,17 @@ def _reliability(view: StatsAnswer) -> list[tuple[str, str]]:
     return [("faults", f"{text}; {view.lemon_share:.1%} of the nodes are lemons")]
 
 
+def _paused(view: StatsAnswer) -> list[tuple[str, str]]:
+    named = {one: "everything" if one == "all" else one for one in view.paused}
+    return [
+        ("paused", f"{named[one]} for {ago(until - view.time)} more")
+        for one, until in view.paused.items()
+    ]
+
+
 def _troubles(view: StatsAnswer) -> list[tuple[str, str]]:
     """What somebody should know, only where there is something."""
-    rows = []
+    rows = _paused(view)
     if view.breaker.open or view.breaker.closed_at is not None:
         rows.append(("breaker", _breaker(view)))
     if view.unanswered_failures:

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import click
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.keeper import keep_server
 from rackwright.cli.numbers import Whole
+from rackwright.cli.output import NotRead
 from rackwright.cli.policyfile import read_policy
 from rackwright.cli.session import DEFAULT_USER, explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
@@ -112,9 +113,10 @@ LOOK_S = 0.5
 def up(state_dir: Path, **told: Any) -> None:
     """Start a cell: a NATS server, every service as a process, a fleet of virtual nodes.
 
-    Prints one line when everything is ready, and runs until Ctrl-C or SIGTERM. What it decided is
-    kept in the state directory: started again there, it goes on where it stopped. Logs are in
-    logs/ below it.
+    Prints one line when everything is ready, and runs until Ctrl-C or SIGTERM. A process that ends
+    is started again: standard error says which, how it ended, and when it is back. What the cell
+    decided is kept in the state directory: started again there, it goes on where it stopped. Logs
+    are in logs/ below it.
 
     \b
     Examples:
@@ -170,11 +172,11 @@ async def _main(options: StackOptions) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _log_to(options)
-    stack = Stack(options)
+    stack = Stack(options, _tell)
     ready = False
     try:
         await stack.start()
-        keeper = asyncio.create_task(keep_server(stack.server))
+        keeper = asyncio.create_task(keep_server(stack.server, _tell))
         try:
             await _until_ready(stack, stop)
             ready = True
@@ -187,10 +189,9 @@ async def _main(options: StackOptions) -> None:
         await stack.stop()
         if ready:
             lease = options.policy.fence_after_s
-            click.echo(
+            _tell(
                 f"stopped; workers go on for at most {lease:g} s: start again within that time "
-                "and they are found alive",
-                err=True,
+                "and they are found alive"
             )
 
 
@@ -263,11 +264,12 @@ async def _until_ready(stack: Stack, stop: asyncio.Event) -> None:
 
 def _announce(stack: Stack, fleet: Fleet) -> None:
     context = stack.context
-    click.echo(
-        f"ready: cell {context.cell}, {len(fleet.racks)} racks, {fleet.installed_nodes} nodes,"
-        f" {fleet.installed_gpus} GPUs; NATS {context.nats}, HTTP {context.http},"
-        f" state in {stack.options.state_dir}"
-    )
+    with suppress(NotRead):
+        click.echo(
+            f"ready: cell {context.cell}, {len(fleet.racks)} racks, {fleet.installed_nodes} nodes,"
+            f" {fleet.installed_gpus} GPUs; NATS {context.nats}, HTTP {context.http},"
+            f" state in {stack.options.state_dir}"
+        )
 
 
 def _progress(fleet: Fleet, stack: Stack) -> None:
@@ -276,7 +278,15 @@ def _progress(fleet: Fleet, stack: Stack) -> None:
     _say(f"starting: {joined} of {wanted} nodes have joined")
 
 
+def _tell(text: str) -> None:
+    """A line on standard error. A cell does not end because nobody reads it."""
+    _say("")
+    with suppress(NotRead):
+        click.echo(text, err=True)
+
+
 def _say(text: str) -> None:
     """One line that is written over, where somebody looks."""
     if sys.stderr.isatty():
-        click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+        with suppress(NotRead):
+            click.echo(f"\r\x1b[2K{text}", nl=False, err=True)

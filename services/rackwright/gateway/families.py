@@ -35,7 +35,7 @@ from rackwright.wire.reasons import Cause
 def families(context: Context) -> Iterator[Metric]:
     """All of them, computed now."""
     yield from _fleet(context.fleet, context.now)
-    yield from _racks(context.fleet)
+    yield from _racks(context.fleet, context.now)
     yield from _counted(context)
     yield from measured(context)
 
@@ -114,13 +114,13 @@ def _room(fleet: Fleet) -> Iterator[Metric]:
     yield _gauge("pinned_racks", "Racks that pinned work keeps from a full slice", found.pinned)
 
 
-def _racks(fleet: Fleet) -> Iterator[Metric]:
+def _racks(fleet: Fleet, now: float) -> Iterator[Metric]:
     """Spares by rack, of racks that want or lend some."""
     texts = {
         "spares_wanted": "Spares wanted beside protected slices, in nodes",
-        "spares_free": "Of those, free to swap",
+        "spares_free": "Of those, free to swap: nodes in the state spare",
         "spares_lent": "Spares lent to small work",
-        "spares_short": "Spares missing",
+        "spares_short": "Spares missing: neither free nor lent",
         "spares_probation": "Free nodes on probation, spares of last choice",
     }
     families = {
@@ -130,7 +130,7 @@ def _racks(fleet: Fleet) -> Iterator[Metric]:
     none = 0
     for number in sorted(fleet.racks):
         rack = fleet.racks[number]
-        spares = spares_view(rack)
+        spares = spares_view(rack, now)
         none += bool(spares.wanted and not spares.free)
         if not spares.wanted and not spares.lent:
             continue

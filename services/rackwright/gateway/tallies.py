@@ -55,14 +55,16 @@ def slice_gpus(fleet: Fleet, part: Slice) -> int:
     return part.gpus.bit_count() or sum(rack.nodes[place].gpus for place in part.nodes)
 
 
-def spares_view(rack: Rack) -> views.SparesView:
-    """Wanted beside protected slices, there, lent, and missing: lent ones come back at once."""
-    wanted, usable = rack.shape.target, rack.usable.bit_count()
+def spares_view(rack: Rack, now: float) -> views.SparesView:
+    """Wanted beside protected slices, free (those nodes whose one word is `spare`; none while the
+    rack is held), lent, and missing: what is lent comes back at once, if its node is good."""
+    wanted = rack.shape.target
+    free = 0 if rack.held_until > now else min(wanted, rack.usable.bit_count())
     return views.SparesView(
         wanted=wanted,
-        free=min(wanted, usable),
+        free=free,
         lent=rack.lent.bit_count(),
-        short=max(0, wanted - usable - (rack.lent & rack.takes).bit_count()),
+        short=max(0, wanted - free - (rack.lent & rack.takes).bit_count()),
         probation=_on_probation(rack),
     )
 

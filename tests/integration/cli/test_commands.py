@@ -153,6 +153,26 @@ def test_operators_orders(shell: Shell) -> None:
 def test_what_is_refused_says_why(shell: Shell, words: tuple[str, ...], told: str) -> None:
     code, output = shell(*words)
     assert (code, told in output) == (1, True), output
+    code, output = shell(*words, "--json")
+    error = json.loads(output)["error"]
+    assert (code, told in error["text"], bool(error["code"])) == (1, True, True), output
+
+
+@pytest.mark.parametrize("words", ["events", "events --json", "jobs", "racks", "stats", "verify"])
+def test_nobody_has_to_read_to_the_end(shell: Shell, words: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "rackwright.cli", *words.split()]
+    try:
+        done = subprocess.run(
+            [*command, "--state-dir", str(shell.state_dir)],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_what_nobody_could_read_is_shown(shell: Shell) -> None:

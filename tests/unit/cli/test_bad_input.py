@@ -1,7 +1,9 @@
 """Bad input is told in a line, with an exit code that says whose fault it is; no traceback."""
 
 import fcntl
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -135,6 +137,47 @@ def test_bad_words_are_told_before_anybody_is_asked(
     result = invoke(tmp_path, *words)
     assert result.exit_code == 2, result.output
     assert text in result.output
+
+
+@pytest.mark.parametrize(("words", "text"), BAD, ids=[" ".join(w)[:40] for w, _ in BAD])
+def test_with_json_so_is_what_is_wrong(tmp_path: Path, words: list[str], text: str) -> None:
+    result = invoke(tmp_path, *words, "--json")
+    assert result.exit_code == 2, result.output
+    error = told_as_json(result)
+    assert error["code"] in ("usage", "bad-input")
+    assert text in error["text"] or "No such option '--json'" in error["text"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["job", "a.b"], "job"),
+        (["cordon", ""], "node"),
+        (["jobs", "--limit", "0"], "--limit"),
+        (["hold", "r"], "--for"),
+        (["swap", "a", "x"], "rank"),
+        (["jobs", "--colour"], "--colour"),
+        (["jobs", "--nats", "http://a", "--cell", "c"], "--nats"),
+        (["defrag"], None),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_json_names_the_field(tmp_path: Path, words: list[str], field: str | None) -> None:
+    assert told_as_json(invoke(tmp_path, *words, "--json"))["field"] == field
+
+
+@pytest.mark.parametrize("words", REACHING, ids=" ".join)
+def test_with_json_a_cell_that_is_not_there_is_told_so(tmp_path: Path, words: list[str]) -> None:
+    result = invoke(tmp_path, *words, "--json")
+    assert result.exit_code == 3
+    assert told_as_json(result)["code"] == "unreachable"
+
+
+def told_as_json(result: Result) -> dict[str, Any]:
+    """The error, which is all that was printed."""
+    error: dict[str, Any] = json.loads(result.output)["error"]
+    assert set(error) == {"code", "field", "text"}
+    return error
 
 
 FILES = (

@@ -15,12 +15,13 @@ from rackwright.gateway import asked
 from rackwright.gateway.answers.cell import policy, stats
 from rackwright.gateway.answers.jobs import job, jobs
 from rackwright.gateway.answers.nodes import node, racks
+from rackwright.wire.entries.cell import AutomationPaused
 from rackwright.wire.entries.job import JobBlocked, SlicePlacement
 from rackwright.wire.entries.node import NodeCordoned, RackHeld
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId, Owner, RackId, WorkerId
 from rackwright.wire.jobs import Checkpoint, Group, JobClass, JobSpec
-from rackwright.wire.policy import Policy
+from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
 from tests.unit.cli.drawn import drawn
@@ -105,8 +106,8 @@ def test_a_job() -> None:
         "owner ann, queue default, class batch, priority 50, membership 1",
         "because (test): test",
         "",
-        "slice  rack  ranks  nodes        workers",
-        "0      r0    0-2    r0-n[00-02]  1 ready, 2 not reported",
+        "slice  rack  ranks  nodes        spares  workers",
+        "0      r0    0-2    r0-n[00-02]  1 of 1  1 ready, 2 not reported",
         "",
         "    21 TT:TT job.queued            submitted by ann, waits in queue default",
         "    22 TT:TT job.placed            placed (membership 1) on r0 (3 nodes): test",
@@ -164,14 +165,21 @@ def test_a_node() -> None:
 
 
 def test_numbers() -> None:
-    assert drawn(draw_stats(stats(small().context(), asked.Stats())), width=200) == [
-        "cell      cell, 3 racks, 18 nodes, 72 GPUs; ledger at 41",
+    made = small()
+    until = made.fleet.time + 7200.0
+    made.add(AutomationPaused(automation=Automation.DEFRAG, until=until, by=Owner("ann")))
+    view = stats(made.context(), asked.Stats())
+    first = [
+        "cell      cell, 3 racks, 18 nodes, 72 GPUs; ledger at 42",
         "jobs      1 queued, 4 running",
         "nodes     1 draining, 1 failed, 2 free, 6 held, 1 lent, 1 part, 1 spare, 1 unfit, 4 used",
         "GPUs      8 down_node, 4 draining, 9 fragment, 24 held, 4 lent_useful, 4 spare, 19 useful;"
         " 38% of the schedulable at work",
         "queue     1 by held (24 GPUs)",
-        "spares    1 free of 1 wanted, 1 lent, 0 short, 0 racks without",
+        "spares    1 of 1, 1 lent",
+    ]
+    paused = "paused    defrag for 2h more"
+    more = [
         "room      0 whole racks, 3 broken, 0 pinned; fragmentation 1.00; could start by nodes:"
         " 3 x 1, 1 x 2",
         "time      0 GPU-h: none; goodput 0.0%, of the jobs' own 100.0%; 83.3% available",
@@ -179,10 +187,15 @@ def test_numbers() -> None:
         "recovery  0 swaps of 0 nodes, 0 moves, 0 restarts, 0 requeues",
         "defrag    0 plans with 0 victims, 0 withdrawn, 0 carried out, 0 GPU-h estimated",
     ]
+    assert drawn(draw_stats(view, everything=True), width=200) == [*first, *more, paused]
+    *lines, hint = drawn(draw_stats(view), width=200)
+    assert [line.split() for line in lines] == [line.split() for line in (*first, paused)]
+    assert hint.startswith("more: rackwright stats --all, or of cell, time, ")
 
 
 def test_all_metrics_by_topic() -> None:
-    lines = drawn(draw_stats(stats(small().context(), asked.Stats(metrics=True))), width=200)
+    view = stats(small().context(), asked.Stats(metrics=True))
+    lines = drawn(draw_stats(view, everything=True), width=200)
     shown = {line.split()[0]: " ".join(line.split()) for line in lines if line}
     assert len(lines) > 90
     assert [title for title in TITLES.values() if title not in lines] == []
@@ -195,6 +208,9 @@ def test_all_metrics_by_topic() -> None:
     assert shown["time_to_swap_seconds"].startswith("time_to_swap_seconds none yet")
     assert shown["lemon_share"].startswith("lemon_share 0 ")
     assert shown["culprits"].startswith("culprits xid.79: 2")
+    of_two = drawn(draw_stats(view, topics=("spares", "health")), width=200)
+    assert [line for line in of_two if line in TITLES.values()] == ["Spares", "Health"]
+    assert not any(line.startswith("cell ") for line in of_two)
 
 
 def test_settings() -> None:

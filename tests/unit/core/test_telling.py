@@ -1,6 +1,7 @@
 """Entries in words, and whose story each belongs to."""
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.reasons import sentence
 from rackwright.core.telling import bounded, subjects, tell
 from rackwright.wire.codec import decode_commit
 from rackwright.wire.entries import ENTRIES
@@ -86,6 +87,11 @@ def test_placements_and_blocks() -> None:
     )
     assert tell(placed, Fleet()) == (
         "placed (membership 1) on r0 (16 nodes), r1 (2 GPUs): 17 nodes in 2 slices on 2 racks"
+    )
+    lent = Reason(code="placed", numbers={"nodes": 1, "slices": 1, "racks": 1, "lent": 1})
+    assert sentence(lent) == (
+        "1 node in 1 slice on 1 rack, 1 of them lent: small work that may be killed goes on spares"
+        " before it breaks a whole rack"
     )
     blocked = JobBlocked(job=JobId("a"), reason=Reason(code="capacity"))
     assert tell(blocked, Fleet()) == "blocked by capacity: too few nodes are free"

@@ -4,13 +4,16 @@ import pytest
 
 from rackwright.core.jobs import JobState
 from rackwright.gateway import asked
+from rackwright.gateway.answers.cell import stats
 from rackwright.gateway.answers.jobs import job, jobs
+from rackwright.gateway.answers.nodes import racks
 from rackwright.gateway.asked import BadQuestion
-from rackwright.gateway.views import RankView, SliceView, WoundView
+from rackwright.gateway.views import RankView, SliceView, SparesView, WoundView
 from rackwright.wire.entries.cell import AutomationPaused
 from rackwright.wire.entries.job import JobBlocked, JobCancelled, JobFinished, JobRequeued
+from rackwright.wire.entries.node import RackHeld
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
-from rackwright.wire.ids import JobId, Owner, WorkerId
+from rackwright.wire.ids import JobId, Owner, RackId, WorkerId
 from rackwright.wire.jobs import Checkpoint, JobSpec
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason, Rung, RungTaken
@@ -18,6 +21,7 @@ from rackwright.wire.signals import WorkerState, WorkerStatus
 from tests.unit.gateway.storied import Storied, storied
 
 ASKED = asked.Job(job=JobId("a"))
+ONE = SparesView(wanted=1, free=1, lent=0, short=0)
 
 
 def ids(made: Storied, **question: object) -> list[str]:
@@ -74,6 +78,34 @@ def test_every_answer_says_what_it_was_made_from() -> None:
     assert (answer.time, answer.age_s) == (made.fleet.time, 2.5)
 
 
+def test_spares_are_the_same_in_every_answer() -> None:
+    made = storied(1)
+    made.sit("a", "r0", range(14))
+    made.sit("lent", "r0", [16], lent=True)
+    made.unfit("r0-n17")
+    found = [_spares(made)]
+    made.add(RackHeld(rack=RackId("r0"), owner=Owner("ann"), until=made.fleet.time + 60.0))
+    found.append(_spares(made))
+    assert found == [
+        SparesView(wanted=2, free=2, lent=1, short=0),
+        SparesView(wanted=2, free=0, lent=1, short=2),
+    ]
+
+
+def _spares(made: Storied) -> SparesView:
+    """Of the job's slice, which are those of its rack, of the cell, and its nodes so marked."""
+    (mine,) = job(made.context(), ASKED).slices
+    (rack,) = racks(made.context(), asked.Racks()).racks
+    cell = stats(made.context(), asked.Stats())
+    (lent,) = job(made.context(), asked.Job(job=JobId("lent"))).slices
+    assert lent.spares is None
+    assert mine.spares == rack.spares
+    assert rack.spares.free == sum(node.state == "spare" for node in rack.nodes)
+    assert rack.spares.free == cell.nodes.get("spare", 0) == cell.spares.free
+    assert (rack.spares.lent, rack.spares.short) == (cell.spares.lent, cell.spares.short)
+    return rack.spares
+
+
 def test_a_running_job_with_ranks_and_what_their_nodes_say() -> None:
     made = storied()
     made.sit("a", "r0", [0, 1])
@@ -83,7 +115,7 @@ def test_a_running_job_with_ranks_and_what_their_nodes_say() -> None:
     made.says("r0-n01", running)
     found = job(made.context(), ASKED)
     assert found.slices == (
-        SliceView(index=0, group="a", replica=0, rack="r0", first_rank=0, size=2),
+        SliceView(index=0, group="a", replica=0, rack="r0", first_rank=0, size=2, spares=ONE),
     )
     assert found.ranks == (
         RankView(rank=0, slice=0, node="r0-n00", incarnation=1),

@@ -57,7 +57,7 @@ def stats(context: Context, question: asked.Stats) -> views.StatsAnswer:
         gpus={state.value: count for state, count in sorted(states.items()) if count},
         occupancy=round(occupancy(states), 4),
         queue=queue(fleet),
-        spares=spare_totals(fleet),
+        spares=spare_totals(fleet, context.now),
         fragmentation=fragmentation(fleet),
         recoveries=recoveries(counts, context.state.firsts),
         defrags=defrags(fleet, counts),
@@ -111,9 +111,9 @@ def _estimate(found: Estimate) -> dict[str, float | None]:
     return {name: None if one is None else round(one, 3) for name, one in figures.items()}
 
 
-def spare_totals(fleet: Fleet) -> views.SpareTotals:
+def spare_totals(fleet: Fleet, now: float) -> views.SpareTotals:
     """Spares of the whole cell."""
-    found = [spares_view(rack) for rack in fleet.racks.values()]
+    found = [spares_view(rack, now) for rack in fleet.racks.values()]
     return views.SpareTotals(
         wanted=sum(one.wanted for one in found),
         free=sum(one.free for one in found),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
-from rackwright.core.jobs import Job, JobState, Slice, Tombstone
+from rackwright.core.jobs import Job, JobState, Slice, Tombstone, protected
 from rackwright.core.policy.spares import drain_waits
 from rackwright.gateway import asked, views
 from rackwright.gateway.answers.waiting import waits
@@ -15,7 +15,7 @@ from rackwright.gateway.chronicle import job_key
 from rackwright.gateway.context import Context, why
 from rackwright.gateway.page import fitting, newest
 from rackwright.gateway.standing import checkpoint_age, is_overdue
-from rackwright.gateway.tallies import size_of
+from rackwright.gateway.tallies import size_of, spares_view
 from rackwright.gateway.views.base import Numbers
 from rackwright.wire.codec import to_json
 from rackwright.wire.ids import JobId, WorkerId
@@ -175,7 +175,7 @@ def _living(context: Context, job: Job, question: asked.Job) -> views.JobAnswer:
         swaps=job.swap_count,
         moves=job.move_count,
         plan=job.plan,
-        slices=tuple(slice_view(fleet, job, part) for part in job.slices[:SLICES]),
+        slices=tuple(slice_view(fleet, job, part, context.now) for part in job.slices[:SLICES]),
         slices_total=len(job.slices),
         ranks=ranks,
         ranks_total=job.ranks,
@@ -204,9 +204,10 @@ def _spec(job: Job) -> dict[str, object]:
     return spec
 
 
-def slice_view(fleet: Fleet, job: Job, part: Slice) -> views.SliceView:
+def slice_view(fleet: Fleet, job: Job, part: Slice, now: float) -> views.SliceView:
     """One slice."""
     group = job.spec.groups[part.group].name if job.spec.groups else job.spec.name
+    beside = protected(job.spec, part.size) and not part.lent
     return views.SliceView(
         index=part.index,
         group=group,
@@ -216,6 +217,7 @@ def slice_view(fleet: Fleet, job: Job, part: Slice) -> views.SliceView:
         size=part.size,
         gpus=tuple(bits(part.gpus)),
         lent=part.lent,
+        spares=spares_view(fleet.racks[part.rack], now) if beside else None,
     )
 
 

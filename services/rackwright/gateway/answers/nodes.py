@@ -52,7 +52,7 @@ def rack_view(fleet: Fleet, rack: Rack, now: float) -> views.RackView:
         isolated=rack.isolated,
         held_by=rack.held_by if held else None,
         held_until=rack.held_until if held else None,
-        spares=spares_view(rack),
+        spares=spares_view(rack, now),
         nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
         stays=tuple(islice(_stays(fleet, rack, now), JOBS_NAMED)),
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.gateway.views.base import Answer, Line, View, Why
+from rackwright.gateway.views.nodes import SparesView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class JobsAnswer(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceView(View):
-    """One slice and the rack it sits in. `gpus` are the GPUs of the one node, all if empty."""
+    """One slice and the rack it sits in. `gpus` are the GPUs of the one node, all if empty;
+    `spares` those of its rack, of a slice beside which some are kept."""
 
     index: int
     group: str
@@ -49,6 +51,7 @@ class SliceView(View):
     size: int
     gpus: tuple[int, ...] = ()
     lent: bool = False
+    spares: SparesView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,9 @@ class NodeCell(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparesView(View):
-    """Spares of a rack in nodes: wanted beside protected slices, free to swap, lent, missing, and
-    free nodes on probation, which are taken last."""
+    """Spares of a rack in nodes: wanted beside protected slices; of those free to swap, which are
+    its nodes in the state `spare`; lent; short: neither free nor lent; and free nodes on probation,
+    which are taken last."""
 
     wanted: int
     free: int
