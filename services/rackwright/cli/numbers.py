@@ -1,5 +1,6 @@
 """Numbers as people type them, and what would be right where they are none."""
 
+from math import isfinite
 from typing import Any
 
 import click
@@ -25,10 +26,13 @@ class _Bounded(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, or a usage error that says which would do."""
         try:
-            return super().convert(value, param, ctx)
+            found = super().convert(value, param, ctx)
+            if isfinite(found):  # bounds do not hold NaN back
+                return found
         except click.BadParameter:
-            rule = _bounds(self.min, self.max, open_=self.min_open)
-            self.fail(f"must be {self.kind}{rule}, not {shortened(value)}", param, ctx)
+            pass
+        rule = _bounds(self.min, self.max, open_=self.min_open)
+        self.fail(f"must be {self.kind}{rule}, not {shortened(value)}", param, ctx)
 
 
 class Whole(_Bounded, click.IntRange):

@@ -1,5 +1,6 @@
 """`rackwright plan`: what a cell can promise, by slice size and spares. Exact, nothing sampled."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import click
 from rackwright.cli.draw_plan import draw_plan
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.learnt import from_archive, from_cell
+from rackwright.cli.numbers import Number, Whole, shortened
 from rackwright.cli.plan_figures import Given, NotEnough, figures, told
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import console
@@ -20,6 +22,16 @@ from rackwright.core.policy.rackfaults import RackFault, rack_fault
 from rackwright.wire.codec import to_json
 
 LIVING = "-"
+MOST_NODES = 62  # of a rack, as a topology may have
+LEAST = 0.001  # days or hours
+MOST = 100_000.0  # days, hours or minutes
+USUAL_SPARES = 3
+OPTIONS = {
+    "unavailable": "--unavailable",
+    "mtbf_days": "--node-mtbi-days",
+    "repair_days": "--repair-hours",
+    "slice nodes": "--slices",
+}
 
 
 def _faults(
@@ -34,15 +46,20 @@ def _faults(
 def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     if value is None:
         return ()
-    try:
-        return tuple(int(part) for part in value.split(","))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: node counts such as 8,16,18") from error
+    parts = value.split(",")
+    if not all(part.strip().isdecimal() and 0 < int(part[:9]) <= MOST_NODES for part in parts):
+        rule = f"node counts such as 8,16,18, each from 1 to {MOST_NODES}"
+        raise click.BadParameter(f"must be {rule}, not {shortened(value)}")
+    return tuple(int(part) for part in parts)
 
 
 def _plot_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in {".png", ".svg"}:
+    if value is None:
+        return None
+    if value.suffix.lower() not in {".png", ".svg"}:
         raise click.BadParameter(f"{value}: a name that ends in .png or .svg")
+    if not os.access(value if value.exists() else value.absolute().parent, os.W_OK):
+        raise click.BadParameter(f"{value}: cannot be written: is there such a directory?")
     return value
 
 
@@ -57,11 +74,15 @@ def _job_options(command: Any) -> Any:
         ("checkpoint-minutes", made.checkpoint_min, "Between checkpoints."),
     ):
         command = click.option(
-            f"--{name}", type=float, default=value, show_default=True, help=text
+            f"--{name}",
+            type=Number(0, MOST),
+            default=value,
+            show_default=True,
+            help=text,
         )(command)
     return click.option(
         "--job-gpus",
-        type=int,
+        type=Whole(1, 10_000_000),
         default=made.job_gpus,
         show_default=True,
         help="GPUs of the job that stands still with a failed node.",
@@ -69,12 +90,30 @@ def _job_options(command: Any) -> Any:
 
 
 @click.command()
-@click.option("--racks", type=int, default=140, show_default=True, help="Racks of the cell.")
-@click.option("--nodes-per-rack", type=int, default=18, show_default=True, help="Nodes of each.")
-@click.option("--gpus-per-node", type=int, default=4, show_default=True, help="GPUs of a node.")
-@click.option("--unavailable", type=float, help="Share of time a node is away, 0 to 1.")
-@click.option("--node-mtbi-days", type=float, help="Days in service between faults of a node.")
-@click.option("--repair-hours", type=float, help="Hours until a failed node is back.")
+@click.option(
+    "--racks", type=Whole(1, 100_000), default=140, show_default=True, help="Racks of the cell."
+)
+@click.option(
+    "--nodes-per-rack",
+    type=Whole(1, MOST_NODES),
+    default=18,
+    show_default=True,
+    help="Nodes of each.",
+)
+@click.option(
+    "--gpus-per-node", type=Whole(1, 16), default=4, show_default=True, help="GPUs of a node."
+)
+@click.option("--unavailable", type=Number(0, 1), help="Share of time a node is away, 0 to 1.")
+@click.option(
+    "--node-mtbi-days",
+    type=Number(LEAST, MOST),
+    help="Days in service between faults of a node.",
+)
+@click.option(
+    "--repair-hours",
+    type=Number(LEAST, MOST),
+    help="Hours until a failed node is back.",
+)
 @click.option(
     "--rack-fault",
     "faults",
@@ -86,13 +125,18 @@ def _job_options(command: Any) -> Any:
 @click.option(
     "--slices", "sizes", callback=_sizes, metavar="N,N", help="Slice sizes to compare, in nodes."
 )
-@click.option("--spares", type=int, default=3, show_default=True, help="Most spares a rack.")
+@click.option(
+    "--spares",
+    type=Whole(0, MOST_NODES - 1),
+    show_default=str(USUAL_SPARES),
+    help="Most spares a rack; a slice needs one node at least.",
+)
 @click.option(
     "--any-size", is_flag=True, help="Recommend any size, where groups need no power of two."
 )
 @click.option(
     "--tolerance",
-    type=float,
+    type=Number(0, 0.99),
     default=Rule().tolerance,
     show_default=True,
     help="Share of usable nodes that a larger slice may lose.",
@@ -105,7 +149,9 @@ def _job_options(command: Any) -> Any:
     show_default=True,
     help="What the other ranks do at a swap: read the checkpoint again, or keep their state.",
 )
-@click.option("--gpu-hour-price", type=float, help="Turn GPU-hours into money: an estimate.")
+@click.option(
+    "--gpu-hour-price", type=Number(0, MOST), help="Turn GPU-hours into money: an estimate."
+)
 @click.option(
     "--from-ledger",
     is_flag=False,
@@ -137,7 +183,15 @@ def plan(where: Where, as_json: bool, plot: Path | None, **options: Any) -> None
     try:
         question = _question(learnt, **options)
         found = answer(question)
-    except (Impossible, Disagreement, NotEnough) as error:
+    except (Impossible, Disagreement) as error:
+        option = OPTIONS.get(error.figure, error.figure)
+        text = option + str(error).removeprefix(error.figure)
+        if learnt is not None:
+            text += (
+                f" (learnt from {learnt.node_faults} faults in {learnt.node_days:.3g} node-days)"
+            )
+        raise BadInput(text, field=option) from error
+    except NotEnough as error:
         raise BadInput(str(error)) from error
     if plot is not None:
         from rackwright.cli.plan_plot import NoPlots, draw
@@ -147,7 +201,7 @@ def plan(where: Where, as_json: bool, plot: Path | None, **options: Any) -> None
         except NoPlots as error:
             raise Failure(str(error)) from error
         except OSError as error:
-            raise Failure(f"{plot}: {error.strerror}") from error
+            raise Failure(f"--plot {plot}: {error.strerror}", field="--plot") from error
     if as_json:
         click.echo(to_json(told(found, learnt)))
         return
@@ -171,7 +225,7 @@ def _question(
     repair_hours: float | None,
     faults: tuple[RackFault, ...],
     sizes: tuple[int, ...],
-    spares: int,
+    spares: int | None,
     any_size: bool,
     tolerance: float,
     survivors: str,
@@ -185,7 +239,7 @@ def _question(
         unavailable=share,
         node=node,
         sizes=sizes,
-        most_spares=spares,
+        most_spares=_most_spares(spares, nodes_per_rack),
         faults=faults or more,
         habits=Habits(
             job_gpus=int(job["job_gpus"]),
@@ -199,3 +253,12 @@ def _question(
         rule=Rule(groups=not any_size, tolerance=tolerance),
         gpu_hour_price=gpu_hour_price,
     )
+
+
+def _most_spares(spares: int | None, nodes: int) -> int:
+    if spares is None:
+        return min(USUAL_SPARES, nodes - 1)
+    if spares >= nodes:
+        rule = f"a rack has {nodes} nodes and a slice needs one: at most {nodes - 1}"
+        raise BadInput(f"--spares: {spares} is not possible: {rule}", field="--spares")
+    return spares

@@ -90,15 +90,22 @@ def archived(root: Path, *, faults: bool) -> Path:
 
 def test_rates_from_a_ledger(tmp_path: Path) -> None:
     path = archived(tmp_path, faults=True)
-    found = told("--from-ledger", str(path), "--repair-hours", "24")
+    found = told("--from-ledger", str(path), "--repair-hours", "0.1")
     learnt = found["learnt"]
     assert learnt["node_faults"] == 1
     assert learnt["node_mtbi_days"]["value"] == pytest.approx(learnt["node_days"])
     low, high = learnt["node_mtbi_days"]["low"], learnt["node_mtbi_days"]["high"]
     assert low < learnt["node_days"] < high
     assert found["cell"]["node_mtbi_days"] == pytest.approx(learnt["node_days"])
-    output = run("--from-ledger", str(path), "--repair-hours", "24").output
+    output = run("--from-ledger", str(path), "--repair-hours", "0.1").output
     assert "learnt from the ledger: 1 faults of nodes" in output
+
+
+def test_a_ledger_too_short_to_plan_with_is_told_so(tmp_path: Path) -> None:
+    result = run("--from-ledger", str(archived(tmp_path, faults=True)), "--repair-hours", "24")
+    assert result.exit_code == 2
+    assert "not one node is in a whole slice then" in result.output
+    assert "(learnt from 1 faults in 0." in result.output
 
 
 def test_a_ledger_without_the_end_of_a_fault_says_what_is_missing(tmp_path: Path) -> None:
@@ -119,18 +126,23 @@ def test_a_ledger_without_faults_says_its_bound(tmp_path: Path) -> None:
     [
         ([], "two of --unavailable, --node-mtbi-days and --repair-hours"),
         (["--repair-hours", "4"], "two of --unavailable"),
-        (["--unavailable", "1.5"], "unavailable: 1.5 is not possible"),
-        (["--unavailable", "-0.1"], "unavailable: -0.1 is not possible"),
-        (["--unavailable", "nan"], "unavailable: nan is not possible"),
-        (["--unavailable", "0.02", "--racks", "0"], "racks: 0 is not possible"),
-        (["--unavailable", "0.02", "--gpus-per-node", "0"], "gpus per node: 0"),
-        (["--unavailable", "0.02", "--slices", "19,16"], "slice nodes: 19 is not possible"),
-        (["--unavailable", "0.02", "--slices", "a"], "'a': node counts such as"),
-        (["--unavailable", "0.02", "--tolerance", "2"], "tolerance: 2 is not possible"),
-        (["--unavailable", "0.02", "--job-gpus", "0"], "job GPUs: 0 is not possible"),
-        (["--unavailable", "0.02", "--swap-minutes", "-1"], "swap minutes: -1"),
-        (["--unavailable", "0.02", "--gpu-hour-price", "-1"], "GPU-hour price: -1"),
-        (["--node-mtbi-days", "0", "--repair-hours", "4"], "mtbf_days: 0"),
+        (["--unavailable", "1"], "--unavailable: 1 is not possible: not one node is in a whole"),
+        (["--unavailable", "0.9", "--slices", "18"], "not one node is in a whole slice then"),
+        (["--unavailable", "0.02", "--slices", "19,16"], "--slices: 19 is not possible: 1 to 18"),
+        (["--unavailable", "0.02", "--slices", "a"], "node counts such as 8,16,18, each from 1 to"),
+        (["--unavailable", "0.02", "--slices", ","], "node counts such as 8,16,18, each from 1 to"),
+        (["--unavailable", "0.02", "--slices", "9" * 99], "node counts such as 8,16,18"),
+        (
+            ["--unavailable", "0.02", "--spares", "18"],
+            "--spares: 18 is not possible: a rack has 18",
+        ),
+        (["--unavailable", "0.02", "--rack-fault", "a=nan/4"], "days between a faults: nan"),
+        (["--unavailable", "0.02", "--rack-fault", "a=1e-9/4"], "days between a faults: 1e-09"),
+        (["--unavailable", "0.02", "--rack-fault", "a=9/1e9"], "repair hours of a: 1e+09"),
+        (
+            ["--unavailable", "0.02", "--plot", "/nowhere/a.png"],
+            "/nowhere/a.png: cannot be written",
+        ),
         (["--rack-fault", "x"], "'x' is no rack fault"),
         (["--unavailable", "0.02", "--plot", "a.pdf"], "ends in .png or .svg"),
         (
@@ -143,6 +155,65 @@ def test_bad_figures_are_named(words: list[str], message: str) -> None:
     result = run(*words)
     assert result.exit_code == 2, result.output
     assert message in result.output
+
+
+BOUNDED = (
+    "--racks",
+    "--nodes-per-rack",
+    "--gpus-per-node",
+    "--unavailable",
+    "--node-mtbi-days",
+    "--repair-hours",
+    "--spares",
+    "--tolerance",
+    "--job-gpus",
+    "--swap-minutes",
+    "--move-minutes",
+    "--restart-minutes",
+    "--reload-minutes",
+    "--checkpoint-minutes",
+    "--gpu-hour-price",
+)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "1e308", "9" * 400, "x", ""])
+@pytest.mark.parametrize("option", BOUNDED)
+def test_no_figure_is_beyond_its_bounds(option: str, value: str) -> None:
+    result = run("--node-mtbi-days", "490", "--repair-hours", "24", option, value)
+    assert result.exit_code == 2, result.output
+    assert f"'{option}': must be a" in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--node-mtbi-days 0.001 --repair-hours 0.001",
+        "--node-mtbi-days 100000 --repair-hours 0.001",
+        "--unavailable 0.02 --nodes-per-rack 62 --gpus-per-node 16 --spares 61",
+        "--unavailable 0 --nodes-per-rack 1 --racks 1 --spares 0",
+        "--node-mtbi-days 490 --repair-hours 24 --nodes-per-rack 2 --tolerance 0",
+        "--node-mtbi-days 490 --repair-hours 24 --spares 17 --gpu-hour-price 100000",
+        "--unavailable 0.6 --slices 3,16",
+        "--unavailable 0.5",
+    ],
+)
+def test_at_its_bounds_it_recommends_what_is_usable(words: str) -> None:
+    found = told(*words.split())
+    chosen = found["recommendation"]["slice_nodes"]
+    best = max(line["usable_nodes_mean"] for line in found["slices"])
+    for line in found["slices"]:
+        quantiles = [line[f"usable_nodes_{name}"] for name in ("p1", "p10", "p50", "p90")]
+        assert quantiles == sorted(quantiles)
+        assert 0 <= line["usable_share"] <= 1
+        assert line["slice_nodes"] != chosen or line["usable_nodes_mean"] >= best / 2
+
+
+@pytest.mark.parametrize("name", ["", "none", "notes.txt"])
+def test_what_is_no_ledger_is_said_to_be_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    result = run("--from-ledger", str(tmp_path / name))
+    assert result.exit_code in (1, 2), result.output
+    assert (name or str(tmp_path)) in result.output
 
 
 def test_an_archive_that_is_not_there(tmp_path: Path) -> None:

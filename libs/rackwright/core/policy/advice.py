@@ -2,8 +2,9 @@
 
 The rule is stated, not hidden: tensor- and expert-parallel groups are powers of two, so a slice is
 worth as many nodes as the largest power of two in it; of these sizes the largest one is taken that
-loses at most a tolerated share of usable nodes against the best. Jobs without such groups may
-ask for the best of any size from half a rack up instead.
+loses at most a tolerated share of usable nodes against the best. Sizes that leave less than half of
+what the best of all leaves do not count. Jobs without such groups may ask for the best of any size
+from half a rack up instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from rackwright.core.policy.capacity import Impossible, mean_of_rack
 STEP = 0.0005  # of unavailability, in which flips are looked for before they are bisected
 MOST = 0.2  # unavailability up to which they are looked for
 EXACT = 1e-7
+LEAST = 0.5  # of the usable nodes of the best size, that a size must leave to be advised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +65,11 @@ def power_of_two(nodes: int) -> int:
 def advised(nodes_per_rack: int, sizes: Sequence[int], unavailable: float, rule: Rule) -> int:
     """The slice size to use; of sizes without a power of two, as if groups did not matter."""
     usable = {size: mean_of_rack(nodes_per_rack, size, unavailable) for size in sizes}
+    enough = LEAST * max(usable.values())
+    sizes = [size for size in sizes if usable[size] >= enough]
     powers = [size for size in sizes if size == power_of_two(size)]
     if not (rule.groups and powers):
-        large = [size for size in sizes if 2 * size >= nodes_per_rack] or list(sizes)
+        large = [size for size in sizes if 2 * size >= nodes_per_rack] or sizes
         return max(large, key=lambda size: (usable[size], size))
     best = max(usable[size] for size in powers)
     return max(size for size in powers if usable[size] >= (1 - rule.tolerance) * best)

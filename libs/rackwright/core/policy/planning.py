@@ -132,6 +132,11 @@ def answer(question: Question) -> Answer:
     if question.gpu_hour_price is not None and not 0 <= question.gpu_hour_price < float("inf"):
         raise Impossible("GPU-hour price", question.gpu_hour_price, "must not be below 0")
     lines = _lines(question, sizes)
+    if max(line.usable.mean for line in lines) < 1:
+        rule = (
+            "not one node is in a whole slice then; fewer nodes may be away, or slices be smaller"
+        )
+        raise Impossible("unavailable", question.unavailable, rule)
     return Answer(
         question=question,
         sizes=lines,

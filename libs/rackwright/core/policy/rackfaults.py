@@ -11,6 +11,9 @@ from math import prod
 
 from rackwright.core.policy.capacity import DAYS_PER_YEAR, HOURS_PER_DAY, Impossible
 
+LEAST = 0.001  # days between faults, or hours of repair, that can be told
+MOST = 100_000.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackFault:
@@ -37,10 +40,11 @@ def rack_fault(text: str) -> RackFault:
         fault = None
     if fault is None or not (equals and slash and fault.name):
         raise ValueError(f"{text!r} is no rack fault: NAME=DAYS/HOURS, such as switch=730/4")
-    if not 0 < fault.mtbi_days < float("inf"):
-        raise Impossible(f"days between {fault.name} faults", fault.mtbi_days, "must be above 0")
-    if not 0 < fault.repair_hours < float("inf"):
-        raise Impossible(f"repair hours of {fault.name}", fault.repair_hours, "must be above 0")
+    rule = f"must be from {LEAST:g} to {MOST:g}"
+    if not LEAST <= fault.mtbi_days <= MOST:
+        raise Impossible(f"days between {fault.name} faults", fault.mtbi_days, rule)
+    if not LEAST <= fault.repair_hours <= MOST:
+        raise Impossible(f"repair hours of {fault.name}", fault.repair_hours, rule)
     return fault
 
 

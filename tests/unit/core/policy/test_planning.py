@@ -170,7 +170,7 @@ def test_impossible_questions_name_the_figure(more: dict[str, object], figure: s
     "text", ["switch", "switch=730", "switch=x/4", "=730/4", "switch=0/4", "switch=730/-1"]
 )
 def test_a_rack_fault_that_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r"fault|must be above 0"):
+    with pytest.raises(ValueError, match=r"fault|must be from 0.001"):
         rack_fault(text)
 
 
