@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from rackwright.cli.failures import BadInput, Failure
+from rackwright.cli.numbers import Number, Whole
 from rackwright.cli.session import explained, json_option
 from rackwright.cli.show import console
 from rackwright.host.files.topologyfile import read_topology
@@ -26,6 +27,8 @@ from rackwright.simulator.workload import DAY, BadTrace, SimJob
 from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
 
 INTERRUPTED = 130
+LEAST = 0.001  # days or hours
+MOST = 100_000.0
 MAX_RACKS = 20_000
 
 
@@ -96,9 +99,15 @@ def _mixture(
 @click.option(
     "--generate", callback=_mixture, metavar="NAME=SHARE,...", help="Jobs drawn: kalos, itp."
 )
-@click.option("--load", type=float, default=0.8, show_default=True, help="Of generated jobs.")
-@click.option("--days", type=float, help="Length of a run; with a trace: until it is done.")
-@click.option("--warm-days", type=float, default=0.0, show_default=True, help="Not counted.")
+@click.option(
+    "--load", type=Number(LEAST, 100), default=0.8, show_default=True, help="Of generated jobs."
+)
+@click.option(
+    "--days", type=Number(LEAST, MOST), help="Length of a run; with a trace: until it is done."
+)
+@click.option(
+    "--warm-days", type=Number(0, MOST), default=0.0, show_default=True, help="Not counted."
+)
 @click.option(
     "--policy",
     "policies",
@@ -107,14 +116,26 @@ def _mixture(
     show_default=True,
     help="Policies by name, with commas between, or `all`.",
 )
-@click.option("--unavailable", type=float, default=0.0, show_default=True, help="Nodes, 0 to 1.")
-@click.option("--repair-hours", type=float, default=24.0, show_default=True, help="Of a node.")
-@click.option("--rack-mtbi-days", type=float, help="Days between faults of a whole rack.")
-@click.option("--rack-repair-hours", type=float, default=4.0, show_default=True)
-@click.option("--job-gpu-days", type=float, help="GPU-days between a job's own failures.")
-@click.option("--slow-mtbi-days", type=float, help="Days until a node becomes slow.")
-@click.option("--noise-mtbi-days", type=float, help="Days between short silences of a node.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--unavailable", type=Number(0, 0.99), default=0.0, show_default=True, help="Nodes, 0 to 1."
+)
+@click.option(
+    "--repair-hours", type=Number(LEAST, MOST), default=24.0, show_default=True, help="Of a node."
+)
+@click.option(
+    "--rack-mtbi-days", type=Number(LEAST, MOST), help="Days between faults of a whole rack."
+)
+@click.option("--rack-repair-hours", type=Number(LEAST, MOST), default=4.0, show_default=True)
+@click.option(
+    "--job-gpu-days", type=Number(LEAST, MOST), help="GPU-days between a job's own failures."
+)
+@click.option("--slow-mtbi-days", type=Number(LEAST, MOST), help="Days until a node becomes slow.")
+@click.option(
+    "--noise-mtbi-days", type=Number(LEAST, MOST), help="Days between short silences of a node."
+)
+@click.option(
+    "--seed", type=Whole(0, 2**63 - 1), default=1, show_default=True, help="Of all that is drawn."
+)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory for the report."
 )
@@ -146,8 +167,10 @@ def simulate(
         about = _about(racks, options)
         if out is not None:
             write(outcomes, about, out)
-    except (BadTrace, BadModel) as error:
-        raise BadInput(str(error)) from error
+    except BadTrace as error:
+        raise BadInput(str(error), field=error.column or "--trace") from error
+    except BadModel as error:
+        raise BadInput(str(error), field=error.knob) from error
     except NoPlots as error:
         raise Failure(str(error)) from error
     except OSError as error:
@@ -164,11 +187,7 @@ def _plan(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Plan:
     days, warm = options["days"], options["warm_days"]
     if mixture is not None and days is None:
         raise BadInput("--generate needs --days")
-    for name in ("days", "load"):
-        value = options[name]
-        if value is not None and not 0 < value < float("inf"):
-            raise BadInput(f"--{name}: {value:g} is not possible: must be above 0")
-    if not 0 <= warm < (days or float("inf")):
+    if days is not None and not warm < days:
         raise BadInput(f"--warm-days: {warm:g} is not possible: 0 to less than --days")
     failures = FailureModel.of(
         unavailable=options["unavailable"],

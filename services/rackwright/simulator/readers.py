@@ -3,12 +3,14 @@
 Normalized: job, submit_s, gpus, duration_s. Acme (Kalos, Seren): job_id, gpu_num, submit_time,
 start_time, end_time. ITP: job_id, submission_time, duration, num_gpu. Philly: the JSON of its
 cluster_job_log. A fork's Kalos: arrival_time, num_iteration, iteration_computing_time,
-gpu_workers, gpu_per_worker. The header says which it is. CSV is never held whole; jobs without GPUs
-or that never ran are passed over and counted.
+gpu_workers, gpu_per_worker. The header says which it is. CSV, compressed by gzip or not, is never
+held whole; jobs without GPUs or that never ran are passed over and counted.
 """
 
 import csv
+import gzip
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +21,10 @@ from rackwright.simulator.philly import read_philly
 from rackwright.simulator.workload import BadTrace, Row
 
 MAX_FIELD = 131_072  # characters of one field
+MAX_LINE = 1_048_576
 MAX_GPUS = 1_000_000
+MAX_S = 1e11  # of a time or a duration: some 3,000 years
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(slots=True)
@@ -33,7 +38,7 @@ class Trace:
     def rows(self, *, sort: bool = False) -> Iterator[Row]:
         """Its jobs by submit time. Raises BadTrace; with `sort` rows may come in any order."""
         made = self._read()
-        if sort or self.path.suffix == ".json":
+        if sort or self._is_json:
             made = iter(sorted(made, key=lambda row: (row.submit_s, row.row)))
         before: Row | None = None
         for row in made:
@@ -47,21 +52,28 @@ class Trace:
 
     def _read(self) -> Iterator[Row]:
         try:
-            with open(self.path, newline="", encoding="utf-8-sig") as file:
-                if self.path.suffix == ".json":
+            with opened(self.path) as file:
+                if self._is_json:
                     self.format = "philly"
                     yield from read_philly(file, str(self.path), self.skipped)
                 else:
                     yield from self._csv(file)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            what = f"its compressed data is broken: {error}"
+            raise BadTrace(str(self.path), None, None, what) from error
         except OSError as error:
             raise BadTrace(str(self.path), None, None, error.strerror or str(error)) from error
         except UnicodeDecodeError as error:
             raise BadTrace(str(self.path), None, None, f"is not UTF-8: {error.reason}") from error
 
+    @property
+    def _is_json(self) -> bool:
+        return ".json" in self.path.suffixes[-2:]
+
     def _csv(self, file: TextIO) -> Iterator[Row]:
         csv.field_size_limit(MAX_FIELD)
-        reader = csv.DictReader(file)
         path = str(self.path)
+        reader = csv.DictReader(_lines(file, path))
         try:
             names = reader.fieldnames or []
             self.format, read = _format(path, names)
@@ -72,6 +84,25 @@ class Trace:
                     yield row
         except csv.Error as error:
             raise BadTrace(path, reader.line_num, None, str(error)) from error
+
+
+def opened(path: Path) -> TextIO:
+    """A file of UTF-8 text, which may be compressed by gzip. Raises OSError."""
+    with open(path, "rb") as file:
+        compressed = file.read(2) == GZIP
+    if compressed:
+        return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
+    return open(path, newline="", encoding="utf-8-sig")
+
+
+def _lines(file: TextIO, path: str) -> Iterator[str]:
+    """Line by line, none of them longer than a line may be. Raises BadTrace."""
+    number = 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        if len(line) == MAX_LINE:
+            raise BadTrace(path, number, None, f"is longer than {MAX_LINE:,} characters")
+        yield line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +142,13 @@ class Line:
             raise self.bad(column, f"{text} is negative")
         return value
 
+    def seconds(self, column: str) -> float:
+        """A time or a duration. Raises BadTrace."""
+        value = self.number(column)
+        if value > MAX_S:
+            raise self.bad(column, f"{value:g} is more than {MAX_S:g} seconds")
+        return value
+
     def whole(self, column: str) -> int:
         """A whole number from 0 on. Raises BadTrace."""
         value = self.number(column)
@@ -139,9 +177,9 @@ def _normalized(line: Line) -> Row | None:
     return Row(
         row=line.row,
         name=line.text("job"),
-        submit_s=line.number("submit_s"),
+        submit_s=line.seconds("submit_s"),
         gpus=gpus,
-        duration_s=line.number("duration_s"),
+        duration_s=line.seconds("duration_s"),
         kind=(line.fields.get("kind") or line.fields.get("cluster") or "").strip(),
     )
 
@@ -177,9 +215,9 @@ def _itp(line: Line) -> Row | None:
     return Row(
         row=line.row,
         name=line.text("job_id"),
-        submit_s=line.number("submission_time"),
+        submit_s=line.seconds("submission_time"),
         gpus=gpus,
-        duration_s=line.number("duration"),
+        duration_s=line.seconds("duration"),
     )
 
 
@@ -191,7 +229,7 @@ def _fork(line: Line) -> Row | None:
     return Row(
         row=line.row,
         name=line.text("job_id"),
-        submit_s=line.number("arrival_time"),
+        submit_s=line.seconds("arrival_time"),
         gpus=gpus,
         duration_s=line.number("num_iteration") * line.number("iteration_computing_time"),
         kind="pretrain" if line.text("profiled_network") == "1000" else "other",

@@ -1,5 +1,6 @@
 """Traces in each of their forms, and every way in which one can be bad, by row and column."""
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -145,3 +146,37 @@ def test_rows_come_before_the_file_is_read_to_its_end(tmp_path: Path) -> None:
     text = HEAD + "a,0,1,5\n" * 50_000 + "b,0,1,-1\n"
     found = trace(tmp_path, text).rows()
     assert next(found).name == "a"
+
+
+MANY = "job,submit_s,gpus,duration_s\n" + "".join(f"j{at},{at},1,60\n" for at in range(1000))
+
+
+def test_a_compressed_trace_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress(MANY.encode()))
+    assert [row.name for row in Trace(path).rows()] == [f"j{at}" for at in range(1000)]
+
+
+@pytest.mark.parametrize("broken", ["cut", "garbled"])
+def test_a_compressed_trace_that_is_broken(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "trace.csv.gz"
+    data = gzip.compress(MANY.encode())
+    path.write_bytes(data[:-200] if broken == "cut" else data[:40] + b"\xff" * 200 + data[240:])
+    with pytest.raises(BadTrace, match="its compressed data is broken"):
+        list(Trace(path).rows())
+
+
+def test_what_has_no_lines_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    with path.open("wb") as file:
+        file.truncate(1 << 32)  # 4 GB of nought bytes, of which the disk keeps none
+    with pytest.raises(BadTrace, match="row 1: is longer than 1,048,576 characters"):
+        list(Trace(path).rows())
+
+
+@pytest.mark.parametrize("column", ["submit_s", "duration_s"])
+def test_no_time_is_beyond_all_measure(tmp_path: Path, column: str) -> None:
+    values = {"job": "a", "submit_s": "0", "gpus": "1", "duration_s": "1"} | {column: "1e300"}
+    text = ",".join(values) + "\n" + ",".join(values.values()) + "\n"
+    with pytest.raises(BadTrace, match=rf"row 2, column {column}: 1e\+300 is more than"):
+        rows(tmp_path, text)
