@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from rackwright.bus.api import Api, check_server, ensure
@@ -179,6 +179,10 @@ class JetStreamSnapshots(_Stream):
             headers=headers,
             data=answer.data,
         )
+
+    async def read_all(self, subjects: Iterable[str]) -> list[Stored | None]:
+        """See the port."""
+        return await asyncio.gather(*map(self.read, subjects))
 
     async def subjects(self, pattern: str = "") -> list[str]:
         """See ports.Snapshots."""

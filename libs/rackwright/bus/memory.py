@@ -6,7 +6,7 @@ Several buses may share one store, as several connections share one server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rackwright.bus.errors import AppendInFlight, BusAway, StreamMissing
 from rackwright.bus.match import check_below
@@ -203,6 +203,10 @@ class MemorySnapshots(_Port):
         check_below(self._store.specs[self._kind].root, subject)
         self._need(f"read {subject}")
         return self._store.last_on(self._kind, subject)
+
+    async def read_all(self, subjects: Iterable[str]) -> list[Stored | None]:
+        """See the port."""
+        return await asyncio.gather(*map(self.read, subjects))
 
     async def subjects(self, pattern: str = "") -> list[str]:
         """See ports.Snapshots."""

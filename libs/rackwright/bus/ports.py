@@ -7,7 +7,7 @@ Subjects are full subjects (`rackwright.<cell>....`); a subject outside a port's
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
@@ -201,6 +201,10 @@ class Snapshots(Protocol):
 
     async def read(self, subject: str) -> Stored | None:
         """Raises BusAway."""
+        ...
+
+    async def read_all(self, subjects: Iterable[str]) -> list[Stored | None]:
+        """As `read`, of all of them at once, in their order. Raises BusAway."""
         ...
 
     async def subjects(self, pattern: str = "") -> list[str]:

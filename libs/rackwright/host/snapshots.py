@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import dataclass
 
@@ -58,7 +57,7 @@ async def read_bytes(bus: Bus, found: Found) -> tuple[SnapshotManifest, bytes]:
     for first in range(0, manifest.chunks, SIDE_BY_SIDE):
         some = range(first, min(first + SIDE_BY_SIDE, manifest.chunks))
         asked = (subjects.snapshot(found.ledger, found.seq, str(part)) for part in some)
-        answers = await asyncio.gather(*map(bus.snapshots.read, asked))
+        answers = await bus.snapshots.read_all(asked)
         for part, stored in zip(some, answers, strict=True):
             if stored is None:
                 raise BadSnapshot(f"chunk {part} of {manifest.chunks} is missing")

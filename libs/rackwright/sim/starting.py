@@ -7,7 +7,7 @@ for anything, so they can be run to their end by hand.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -95,6 +95,9 @@ class _Snapshots:
 
     async def read(self, subject: str) -> Stored | None:
         return self._store.last_on(Kind.SNAP, subject)
+
+    async def read_all(self, subjects: Iterable[str]) -> list[Stored | None]:
+        return [self._store.last_on(Kind.SNAP, subject) for subject in subjects]
 
     async def subjects(self, pattern: str = "") -> list[str]:
         return self._store.subjects(Kind.SNAP, pattern or ">")

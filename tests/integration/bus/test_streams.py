@@ -292,6 +292,8 @@ async def test_snapshots_are_chunks_on_subjects(bus: Bus) -> None:
     assert (chunk.data, chunk.headers["hash"]) == (b"9-0", "h")
     assert chunk.at > 0
     assert await bus.snapshots.read(f"{root}.9.7") is None
+    both = await bus.snapshots.read_all([f"{root}.9.7", f"{root}.9.0"])
+    assert both == [None, chunk]
     assert await bus.snapshots.subjects(f"{root}.*.manifest") == [
         f"{root}.5.manifest",
         f"{root}.9.manifest",
