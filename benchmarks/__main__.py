@@ -10,7 +10,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import fold, placed, placement, simulated, swaps, workers
+from benchmarks import contention, fold, placed, placement, simulated, swaps, workers
 from benchmarks.measuring import Measure, Row, Scale, fsync_now, load, machine, python_loop_ns
 
 TARGETS = {
@@ -24,6 +24,14 @@ TARGETS = {
     "fault_to_swap_p99_ms": "< 30",
     "fault_to_swap_burst_p99_ms": "< 50",
     "restart_s": "< 2",
+    "contention_place_p99_ms of 1": "< 16",
+    "contention_place_p99_ms of 3": "< 52",
+    "contention_swap_p50_ms of 1": "< 6.2",
+    "contention_swap_p50_ms of 3": "< 14",
+    "contention_swap_p99_ms of 1": "< 16",
+    "contention_swap_p99_ms of 3": "< 36",
+    "contention_burst_ms of 1": "< 110",
+    "contention_burst_ms of 3": "< 250",
 }
 MEASURES: tuple[tuple[str, Measure], ...] = (
     ("placement", placement.measure),
@@ -32,6 +40,7 @@ MEASURES: tuple[tuple[str, Measure], ...] = (
     ("placed", placed.measure),
     ("swaps", swaps.measure),
     ("workers", workers.measure),
+    ("contention", contention.measure),
 )
 
 
@@ -43,7 +52,8 @@ def _machine(when: str) -> Iterator[Row]:
 
 def _target(row: Row) -> str:
     of_size = f"{row.name} at {row.params.get('racks')}"
-    return TARGETS.get(row.name) or TARGETS.get(of_size, "")
+    of_copies = f"{row.name} of {row.params.get('replicas')}"
+    return TARGETS.get(row.name) or TARGETS.get(of_size) or TARGETS.get(of_copies, "")
 
 
 def _shown(row: Row) -> str:

@@ -36,8 +36,8 @@ MIXTURE = (
 )
 
 
-def empty_cell(racks: int, rng: random.Random) -> Fleet:
-    """Racks of 18 nodes with 4 GPUs in blocks of 8, joined; a few nodes are out of service."""
+def empty_cell(racks: int, rng: random.Random, *, down: float = DOWN) -> Fleet:
+    """Racks of 18 nodes with 4 GPUs in blocks of 8, joined; a share `down` is out of service."""
     fleet = Fleet(ledger=LedgerId("bench"), seq=1, time=1_000_000.0)
     for number in range(racks):
         name = f"r{number}"
@@ -45,7 +45,7 @@ def empty_cell(racks: int, rng: random.Random) -> Fleet:
         spec = RackSpec(
             rack=RackId(name), path=(f"b{number // BLOCK:05d}",), nodes=names, gpus_per_node=GPUS
         )
-        nodes = tuple(_node(node, rng) for node in names)
+        nodes = tuple(_node(node, rng.random() < down) for node in names)
         rack = Rack(spec=spec, number=number, nodes=nodes)
         rack = refresh_health(rack, fleet.policy, fleet.time)
         fleet.racks = fleet.racks.set(number, rack)
@@ -59,9 +59,8 @@ def empty_cell(racks: int, rng: random.Random) -> Fleet:
     return fleet
 
 
-def _node(name: NodeId, rng: random.Random) -> Node:
+def _node(name: NodeId, down: bool) -> Node:
     found = Hardware(serial=f"sn-{name}", gpus=GPUS, gpu_model="gb200", driver="570")
-    down = rng.random() < DOWN
     return Node(
         name=name,
         gpus=GPUS,
