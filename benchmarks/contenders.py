@@ -6,13 +6,14 @@ what they write is legal and folded like any other, what it costs to find is not
 """
 
 import asyncio
+import gc
 import json
 import logging
 import math
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -24,6 +25,7 @@ from rackwright.bus.options import ConnectOptions
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
+from rackwright.core.legality import illegal
 from rackwright.core.machine import Effect, Event, Machine, Offer, Refused, Turn, WakeAt
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.precedence import recovery_first
@@ -103,9 +105,18 @@ class Contender:
             case Turn():
                 return None, list(self.due(fleet, event))
             case Refused(offer=offer):
-                return None, [offer]
+                return None, _what_holds(fleet, offer)
             case _:
                 return None, []
+
+
+def _what_holds(fleet: Fleet, offer: Offer) -> list[Effect]:
+    kept: list[Entry] = []
+    for entry in offer.entries:
+        if illegal(fleet, entry) is None:
+            kept.append(entry)
+            fleet = apply(fleet, entry)
+    return [replace(offer, entries=tuple(kept))] if kept else []
 
 
 @dataclass(slots=True)
@@ -120,22 +131,23 @@ class Placer:
         wait = recovery_first(fleet, turn.now)
         if wait is not None:
             return [WakeAt(mono=turn.mono + wait)]
-        while (job := fleet.jobs.get(JobId(f"p{self.next}"))) and job.state is not JobState.QUEUED:
-            self.next += 1
-        due = self.course.due(self.course.jobs, turn.mono)
         entries: list[Entry] = []
-        for number in range(self.next, min(due, self.next + MAX_ENTRIES)):
-            found = place(fleet, fleet.jobs[JobId(f"p{number}")])
+        for number in range(self.next, self.course.due(self.course.jobs, turn.mono)):
+            job = fleet.jobs[JobId(f"p{number}")]
+            if job.state is not JobState.QUEUED:
+                self.next += number == self.next
+                continue
+            found = place(fleet, job)
             if found is None:
                 break  # what is free is kept for the recovery of others, until that is done
+            reason = Reason(code="placed", numbers={"racks": 1})
             placed = JobPlaced(
-                job=JobId(f"p{number}"),
-                membership=1,
-                slices=found,
-                reason=Reason(code="placed", numbers={"racks": 1}),
+                job=job.id, membership=job.membership + 1, slices=found, reason=reason
             )
             entries.append(placed)
             fleet = apply(fleet, placed)
+            if len(entries) == MAX_ENTRIES:
+                break
         return _with_wake(entries, turn.mono + 1.0 / self.course.jobs)
 
 
@@ -210,7 +222,6 @@ class Thinker:
 
     course: Course
     thought: int = 0
-    said: list[int] = field(default_factory=list)
 
     def __call__(self, fleet: Fleet, turn: Turn) -> Iterable[Effect]:
         """Jobs `t0`.. wait in the fleet; each thought is about one of them."""
@@ -247,11 +258,15 @@ async def contend(name: str, servers: tuple[str, ...], replicas: int) -> None:
     course = Course(**json.loads(await asyncio.to_thread(sys.stdin.readline)))
     machine, ordinal = minds(course)[name]
     async with in_process(machine, Hears(), bus, ordinal=ordinal, patience_s=0.0) as runner:
+        used = time.process_time()
+        gc.collect()
+        gc.freeze()  # as a service does when it is ready
         print("ready", flush=True)
         course.begins = float(await asyncio.to_thread(sys.stdin.readline))
         await asyncio.to_thread(sys.stdin.readline)
         count = runner.metrics.registry.get_sample_value
-        print(json.dumps({one: count(f"rackwright_{one}_total") for one in ("offers", "refusals")}))
+        said = {one: count(f"rackwright_{one}_total") for one in ("offers", "refusals")}
+        print(json.dumps({**said, "cpu_s": round(time.process_time() - used, 1)}))
     await bus.close()
 
 

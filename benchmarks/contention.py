@@ -48,7 +48,9 @@ from tests.support.network import lab
 
 CELL = CellName("bench")
 SLICE = 16
-CALM = Policy(breaker_min=100_000, rack_event_nodes=1_000, symptom_window_s=0.001)
+CALM = Policy(
+    breaker_min=100_000, rack_event_nodes=1_000, symptom_window_s=0.001, lend_spares=False
+)
 THINKING = 16  # jobs that the defragmenter may have thoughts about
 SETTLE_S, START_S, PATIENCE_S = 2.0, 1.0, 60.0
 RETRY_S = 0.1
@@ -266,7 +268,7 @@ def _rows(seen: Seen, said: Mapping[str, Any], params: Mapping[str, Any]) -> Ite
     yield Row(name="contention_plans", params=thoughts, value=float(seen.thoughts), unit="plans")
     for name in ("placer", "spare-manager"):
         mine = said[name]
-        told = {**params, "of": name, "commits": seen.commits[f"{name}/0"]}
+        told = {**params, "of": name, **mine, "commits": seen.commits[f"{name}/0"]}
         value = mine["refusals"] / seen.commits[f"{name}/0"]
         yield Row(name="contention_refused", params=told, value=value, unit="per commit")
 
