@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Offer
-from rackwright.wire.codec import MAX_MESSAGE, Unreadable, encode, encode_value, seal
+from rackwright.wire.codec import (
+    MAX_MESSAGE,
+    Unreadable,
+    encode,
+    encode_value,
+    seal,
+    write_commit,
+)
 from rackwright.wire.ids import CellName, MessageId, check_name
 from rackwright.wire.message import Body, Commit, Entry, Envelope
 from rackwright.wire.quick import quick
@@ -93,7 +100,8 @@ class Author:
         head, rest = offer, None
         while True:
             commit = self.commit(fleet, head, at)
-            size = _size(commit)
+            written = write_commit(commit)
+            size = len(written)
             if size <= MAX_DATA or len(head.entries) == 1:
                 break
             fit = max(1, len(head.entries) * MAX_DATA // size)
@@ -104,17 +112,9 @@ class Author:
             raise Unreadable("entries", f"{size} bytes, at most {MAX_DATA} may be written")
         return Sealed(
             commit=commit,
-            data=seal(commit),
+            data=seal(commit, written),
             subject=self._subjects.entry(commit.type),
             expected=fleet.seq if head.compare else None,
             offer=offer,
             rest=rest,
         )
-
-
-def _size(commit: Commit[Entry]) -> int:
-    """Bytes; 0 for what JSON cannot say, which sealing then explains."""
-    try:
-        return len(encode(commit))
-    except TypeError:
-        return 0

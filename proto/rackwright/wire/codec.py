@@ -76,16 +76,22 @@ def encode_value(message: Envelope[Any]) -> bytes:
     return _writer(unhashable_to_mypy).dump_json(message, exclude_defaults=True)
 
 
-def seal(commit: Commit[Any]) -> bytes:
+def write_commit(commit: Commit[Any]) -> bytes:
+    """The bytes of a commit. Raises Unreadable for what JSON cannot say."""
+    try:
+        return encode(commit)
+    except TypeError as error:
+        raise Unreadable("", f"JSON cannot say it: {error}") from error
+
+
+def seal(commit: Commit[Any], written: bytes | None = None) -> bytes:
     """The bytes of a commit, proven readable before anybody else has to read them.
 
     A value that only the writer's memory can hold (an infinite cost, a list too long) would stop
-    every fold of the cell for ever. Raises Unreadable, UnknownType.
+    every fold of the cell for ever. `written`: what `write_commit` has made of it already. Raises
+    Unreadable, UnknownType.
     """
-    try:
-        data = encode(commit)
-    except TypeError as error:
-        raise Unreadable("", f"JSON cannot say it: {error}") from error
+    data = written if written is not None else write_commit(commit)
     decode_commit(commit.type, data)
     return data
 

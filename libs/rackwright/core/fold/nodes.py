@@ -1,5 +1,6 @@
 """How the fleet changes by entries of the nouns `node`, `rack` and `maintenance`."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -164,7 +165,7 @@ def _culprit(fleet: Fleet, rack: Rack) -> None:
     """One more for the breaker; of a rack that is out as a whole the rack has been counted."""
     if rack.isolated or rack.fitness in {RackFitness.EVACUATE, RackFitness.DOWN}:
         return
-    kept = tuple(at for at in fleet.culprits if at > fleet.time - CULPRIT_MEMORY_S)
+    kept = fleet.culprits[bisect_right(fleet.culprits, fleet.time - CULPRIT_MEMORY_S) :]
     fleet.culprits = (*kept[-MAX_CULPRITS:], fleet.time)
 
 

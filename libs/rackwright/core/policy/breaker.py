@@ -5,6 +5,7 @@ act; those who observe go on observing. Open, it holds back what follows from in
 signal, silence); confirmed ones heal all the same, or it would block the recovery that closes it.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet
@@ -34,7 +35,7 @@ def breaker(fleet: Fleet, now: float) -> Breaker:
     """
     policy, times = fleet.policy, fleet.culprits
     limit, window = limit_of(fleet), policy.breaker_window_s
-    recent = sum(1 for at in times if now - window < at <= now)
+    recent = bisect_right(times, now) - bisect_right(times, now - window)  # in order of time
     closes_at = None
     for last in range(len(times) - 1, limit - 2, -1):
         first = times[last - limit + 1]
