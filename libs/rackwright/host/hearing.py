@@ -25,6 +25,7 @@ from rackwright.host.reading import (
     wishes_of_others,
 )
 from rackwright.host.sources import Arrivals, LastValues
+from rackwright.host.talkers import Talkers
 from rackwright.wire.ids import CellName
 
 SIGNALS_BACK_S = 60.0
@@ -88,6 +89,7 @@ class Hearing:
         self._mono = mono
         self._box = box
         self._crew = crew
+        self._excess = metrics.signals.labels("excess")
         self.status = LastValues(name="status", wake=wake)
         self.signals = Arrivals(name="signal", wake=wake)
         self.wishes = Arrivals(name="wishes", wake=wake)
@@ -111,7 +113,8 @@ class Hearing:
             self._crew.start(self._read(self.status, feed, read_status), "status")
         if self._hears.signals:
             signals = self._bus.signals.follow(now - SIGNALS_BACK_S)
-            self._crew.start(self._read(self.signals, signals, read_signal), "signals")
+            heard = self._read(self.signals, signals, read_signal, Talkers())
+            self._crew.start(heard, "signals")
         if self._hears.wishes:
             self._crew.start(self._read_wishes(answered), "wishes")
 
@@ -127,13 +130,22 @@ class Hearing:
             not self._hears.signals or self.signals.loaded
         )
 
-    async def _read(self, source: Arrivals, feed: Feed[Stored | Ready], reader: Reader) -> None:
+    async def _read(
+        self,
+        source: Arrivals,
+        feed: Feed[Stored | Ready],
+        reader: Reader,
+        talkers: Talkers | None = None,
+    ) -> None:
         async with feed:
             while items := await feed.batch(BATCH):
                 until = self._mono() + AHEAD_S
                 for item in items:
                     if isinstance(item, Ready):
                         source.end_history()
+                        continue
+                    if talkers is not None and talkers.too_much(item.subject, item.at):
+                        self._excess.inc()
                         continue
                     arrival = reader(self._cell, item, until)
                     if isinstance(arrival, SetAside):

@@ -21,6 +21,7 @@ from rackwright.host.commits import Author
 from rackwright.host.create import create_ledger
 from rackwright.host.runner import Runner
 from rackwright.host.service import in_process
+from rackwright.host.talkers import MOST
 from rackwright.wire.codec import decode, encode
 from rackwright.wire.entries.node import RackDefined
 from rackwright.wire.ids import CellName, NodeId, Owner, RackId, SessionId
@@ -185,3 +186,18 @@ async def test_an_operators_wish_is_answered(s: Stage) -> None:
     seq = await bus.wishes.publish(subject, encode(Cordon(node=NODES[3])))
     await until(lambda: s.fleet.node(NODES[3]).cordoned)
     assert s.fleet.answered("health-monitor", seq)
+
+
+async def test_a_node_that_reports_without_end_keeps_nobody_from_being_heard(s: Stage) -> None:
+    """Thirteen is the fault of a program, so the wild node itself stays in service."""
+    began = int(time.time())
+    await asyncio.gather(*(s.nodes.fault(NODES[0], 13) for _ in range(4 * MOST)))
+    await s.nodes.fault(NODES[1], 79)
+    await until(lambda: s.fitness(NODES[1]) is Fitness.NONE)
+    assert s.fitness(NODES[0]) is Fitness.FULL
+    seconds = int(time.time()) - began + 1
+    read = s.runner.metrics.registry.get_sample_value(
+        "rackwright_heard_total", {"source": "signal"}
+    )
+    assert read is not None
+    assert 1 < read <= MOST * seconds + 1
