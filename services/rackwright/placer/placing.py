@@ -14,7 +14,6 @@ from rackwright.placer.growing import Growth
 from rackwright.placer.jobqueue import NOBODY
 from rackwright.placer.state import Standing, State
 from rackwright.wire.entries.job import JobPlaced
-from rackwright.wire.message import MAX_ENTRIES
 from rackwright.wire.policy import Automation
 
 STANDING_S = 5.0
@@ -68,7 +67,7 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
     candidates = state.queue.candidates(standing.used or NOBODY, standing.starved)
     in_vain = 0
     trial = fleet
-    while candidates and len(entries) < MAX_ENTRIES and in_vain < IN_VAIN:
+    while candidates and len(entries) < state.group and in_vain < IN_VAIN:
         trial = growth.up_to(candidates.priority(), trial, standing.kept, event.now)
         name, shape = candidates.next()
         job = trial.jobs.get(name)

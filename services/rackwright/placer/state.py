@@ -14,6 +14,7 @@ from rackwright.core.policy.starvation import Kept
 from rackwright.placer.jobqueue import JobQueue, Shape
 from rackwright.placer.reports import Reports
 from rackwright.wire.ids import JobId, MessageId, Owner, WorkerId
+from rackwright.wire.message import MAX_ENTRIES
 from rackwright.wire.reasons import Reason
 
 
@@ -63,6 +64,7 @@ class State:
     untold, telling: queued jobs whose block may have to be said, by `mono` time, and their names;
     judged: why, by shape.
     charged: the last exit that a job was blamed for.
+    group: how many placements a commit holds at most: fewer while others keep coming first.
     standing: who is before whom; memory: what owners used on days that are over.
     turned_at: ledger time of the fleet at the last turn.
     room: how full the ledger is, and from where on submits are refused.
@@ -88,6 +90,7 @@ class State:
     due: dict[JobId, float] = field(default_factory=dict)
     untold: list[tuple[float, JobId]] = field(default_factory=list)
     telling: set[JobId] = field(default_factory=set)
+    group: int = MAX_ENTRIES
     judged: dict[Shape, Judged] = field(default_factory=dict)
     charged: dict[JobId, Blame] = field(default_factory=dict)
     standing: Standing | None = None

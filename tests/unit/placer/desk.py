@@ -6,6 +6,7 @@ from typing import Any
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import (
+    Acked,
     Effect,
     Event,
     Folded,
@@ -132,6 +133,10 @@ class Desk:
     def refuse(self, offer: Offer) -> list[Effect]:
         """Somebody else was first."""
         return self.give(Refused(**self.times, offer=offer))
+
+    def acked(self) -> None:
+        """The newest commit was ours, and the bus has said so."""
+        assert self.give(Acked(**self.times, sent_mono=self.mono, seq=self.fleet.seq)) == []
 
     def wait(self, seconds: float) -> None:
         """Time passes, and the ledger goes on."""

@@ -1,5 +1,7 @@
 """The queue in order, what keeps placement back, and what is told of jobs that wait."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from rackwright.core.machine import Offer, WakeAt
@@ -317,3 +319,37 @@ def test_what_asks_for_other_memory_is_tried_by_itself() -> None:
     at.submit("c", gpus=1, memory_gb=64.0)
     at.submit("d", gpus=1)
     assert {"c", "d"} <= set(placed(at.run()))
+
+
+def test_a_commit_holds_fewer_placements_while_others_come_first_and_more_when_they_do_not(
+    at: Desk,
+) -> None:
+    at.submit("fill", nodes=36, slice_nodes=18)
+    at.run()
+    for number in range(130):
+        at.submit(f"s{number}", gpus=1)
+    at.run()
+    at.other(JobCancelled(job=JobId("fill"), by=Owner("op"), reason=Reason(code="x")))
+
+    def sizes(effects: Iterable[object]) -> list[int]:
+        return [len(one.entries) for one in effects if isinstance(one, Offer)]
+
+    def placing() -> Offer:
+        while not isinstance((offers := at.offers())[0].entries[0], JobPlaced):
+            at.commit(offers)
+        return offers[0]
+
+    offer = placing()
+    tried = [len(offer.entries)]
+    for _ in range(4):
+        again = at.refuse(offer)
+        tried += sizes(again)
+        (offer,) = (one for one in again if isinstance(one, Offer))
+    assert tried == [64, 32, 16, 8, 8]
+    grown = []
+    for _ in range(4):
+        at.commit([offer])
+        at.acked()
+        offer = placing()
+        grown.append(len(offer.entries))
+    assert grown == [16, 32, 64, 10]
