@@ -23,10 +23,11 @@ from rackwright.host.commits import Author
 from rackwright.host.service import in_process
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, NodeId, RackId, SessionId
-from rackwright.wire.signals import Echo, Heartbeat
+from rackwright.wire.signals import Echo, Fault, Heartbeat, SignalKind
 from rackwright.wire.subjects import Subjects
 
 CELL = CellName("bench")
+AT_ONCE = 64  # reports of the wild node that are on their way
 SLICES = 100  # of an interval; nodes beat spread over it
 MARK = 987_654_321
 REMEMBERED = 4  # beats of a node whose sending times are kept
@@ -125,11 +126,35 @@ async def watch(bus: JetStreamBus, ordinal: int, copies: int) -> dict[str, float
         }
 
 
+async def storm(bus: JetStreamBus, node: NodeId) -> dict[str, float]:
+    """Be one node that reports as fast as the bus takes it, until told to end."""
+    rack = RackId(node.partition("-")[0])
+    subject, author = Subjects(CELL).signal(rack, node), Author(CELL, "agent", 2)
+    body = Fault(
+        node=node, rack=rack, session=SessionId(f"s-{node}"), kind=SignalKind.XID, xid=13, gpu=0
+    )
+    began, sent, ended = time.monotonic(), 0, asyncio.Event()
+    print("ready", flush=True)
+    waiting = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
+    waiting.add_done_callback(lambda _: ended.set())
+    while not ended.is_set():
+        said = (author.said(body, time.time()) for _ in range(AT_ONCE))
+        await asyncio.gather(*(bus.signals.publish(subject, one) for one in said))
+        sent += AT_ONCE
+    return {"reports_per_s": round(sent / (time.monotonic() - began))}
+
+
 async def main(role: str, ordinal: int, count: int, interval_s: float, url: str) -> None:
-    """`beater` for `count` racks, or copy `ordinal` of `count` monitors."""
+    """`beater` for `count` racks, copy `ordinal` of `count` monitors, or a `stormer`."""
     options = ConnectOptions(servers=(url,), identity=f"{role}-{ordinal}")
     bus = await connect(options, CELL, replicas=1)
-    work = beat(bus, count, interval_s) if role == "beater" else watch(bus, ordinal, count)
+    match role:
+        case "beater":
+            work = beat(bus, count, interval_s)
+        case "monitor":
+            work = watch(bus, ordinal, count)
+        case _:
+            work = storm(bus, NodeId("r0-n00"))
     print(json.dumps(await work), flush=True)
     await bus.close()
 

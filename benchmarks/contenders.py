@@ -26,11 +26,12 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
-from rackwright.core.machine import Effect, Event, Machine, Offer, Refused, Turn, WakeAt
+from rackwright.core.machine import Acked, Effect, Event, Machine, Offer, Refused, Turn, WakeAt
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.host.hearing import Hears
 from rackwright.host.service import in_process
+from rackwright.placer.machine import LEAST_GROUP
 from rackwright.spare_manager.machine import SpareManager
 from rackwright.wire.entries.job import JobBlocked, JobPlaced, JobQueued
 from rackwright.wire.entries.node import NodeUnfit
@@ -90,11 +91,12 @@ class Course:
 
 @dataclass(slots=True)
 class Contender:
-    """A mind that is asked at each turn what is due. `again`: refused offers that still hold are
-    offered as they were (decide once, check again)."""
+    """A mind that is asked at each turn what is due, at most `group` entries. What still holds of a
+    refused offer is offered again; like the placer it says less at once while others come first."""
 
     service: str
-    due: Callable[[Fleet, Turn], Iterable[Effect]]
+    due: Callable[[Fleet, Turn, int], Iterable[Effect]]
+    group: int = MAX_ENTRIES
 
     def start(self, copy: int) -> None:
         """It remembers nothing: the fleet shows what is done."""
@@ -103,16 +105,20 @@ class Contender:
         """Take one event."""
         match event:
             case Turn():
-                return None, list(self.due(fleet, event))
+                return None, list(self.due(fleet, event, self.group))
+            case Acked():
+                self.group = min(MAX_ENTRIES, 2 * self.group)
+                return None, []
             case Refused(offer=offer):
-                return None, _what_holds(fleet, offer)
+                self.group = max(LEAST_GROUP, min(self.group, len(offer.entries)) // 2)
+                return None, _what_holds(fleet, offer, self.group)
             case _:
                 return None, []
 
 
-def _what_holds(fleet: Fleet, offer: Offer) -> list[Effect]:
+def _what_holds(fleet: Fleet, offer: Offer, most: int) -> list[Effect]:
     kept: list[Entry] = []
-    for entry in offer.entries:
+    for entry in offer.entries[:most]:
         if illegal(fleet, entry) is None:
             kept.append(entry)
             fleet = apply(fleet, entry)
@@ -126,7 +132,7 @@ class Placer:
     course: Course
     next: int = 0
 
-    def __call__(self, fleet: Fleet, turn: Turn) -> Iterable[Effect]:
+    def __call__(self, fleet: Fleet, turn: Turn, most: int) -> Iterable[Effect]:
         """The jobs `p0`.. wait in the fleet."""
         wait = recovery_first(fleet, turn.now)
         if wait is not None:
@@ -146,7 +152,7 @@ class Placer:
             )
             entries.append(placed)
             fleet = apply(fleet, placed)
-            if len(entries) == MAX_ENTRIES:
+            if len(entries) == most:
                 break
         return _with_wake(entries, turn.mono + 1.0 / self.course.jobs)
 
@@ -158,7 +164,7 @@ class Intake:
     course: Course
     next: int = 0
 
-    def __call__(self, fleet: Fleet, turn: Turn) -> Iterable[Effect]:
+    def __call__(self, fleet: Fleet, turn: Turn, most: int) -> Iterable[Effect]:
         """They are named `q0`.. in their order."""
         while JobId(f"q{self.next}") in fleet.jobs:
             self.next += 1
@@ -171,7 +177,7 @@ class Intake:
                 spec_hash="h",
                 submitted_at=turn.now,
             )
-            for number in range(self.next, min(due, self.next + MAX_ENTRIES))
+            for number in range(self.next, min(due, self.next + most))
         ]
         return _with_wake(entries, turn.mono + 1.0 / self.course.newcomers)
 
@@ -184,7 +190,7 @@ class Monitor:
     number: int
     next: int = 0
 
-    def __call__(self, fleet: Fleet, turn: Turn) -> Iterable[Effect]:
+    def __call__(self, fleet: Fleet, turn: Turn, most: int) -> Iterable[Effect]:
         """Those that the fleet shows as unfit have been said."""
         due = self.course.faults_due(turn.mono)
         entries: list[Entry] = []
@@ -223,7 +229,7 @@ class Thinker:
     course: Course
     thought: int = 0
 
-    def __call__(self, fleet: Fleet, turn: Turn) -> Iterable[Effect]:
+    def __call__(self, fleet: Fleet, turn: Turn, most: int) -> Iterable[Effect]:
         """Jobs `t0`.. wait in the fleet; each thought is about one of them."""
         since = turn.mono - self.course.begins
         if not 0.0 <= since < self.course.lasts:
