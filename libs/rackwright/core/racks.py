@@ -315,18 +315,19 @@ def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
     Its nodes come free unless another has part of them, as on a node that is used in part and in
     the middle of an entry that moves several jobs.
     """
-    mask = 0
+    mask = others = 0
     rest = []
     for tenancy in rack.tenancies:
         if tenancy.slice == index and tenancy.job == job:
             mask |= tenancy.mask
         else:
+            others |= tenancy.mask
             rest.append(tenancy)
-    taken, protected, pinned, lent, parts = _used(rest, mask)
+    taken, protected, pinned, lent, parts = _used(rest if mask & others else (), mask)
     partial = rack.partial
     if partial:
-        others = (part for part in partial if not mask >> part[0] & 1)
-        partial = tuple(sorted((*others, *parts.items())) if parts else others)
+        kept = (part for part in partial if not mask >> part[0] & 1)
+        partial = tuple(sorted((*kept, *parts.items())) if parts else kept)
     return _with_use(
         rack,
         policy,
@@ -363,7 +364,7 @@ def _with_use(
         spare_target(policy, protected.bit_count()),
         not tenancies,
         len(rack.nodes),
-        min(2, len(rack.demerits)),
+        min(2, len(rack.demerits)) if rack.demerits else 0,
         pinned.bit_count(),
         takes != 0,
         rack.kind,

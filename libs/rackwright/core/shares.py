@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from immutables import Map
 
+from rackwright.core.evolve import changer
 from rackwright.core.jobs import Job, counts_as_pinned
 from rackwright.wire.ids import Owner, QueueName
 from rackwright.wire.jobs import JobClass
@@ -29,6 +30,9 @@ class Day:
     day: int
     gpu_s: float = 0.0
     lent_s: float = 0.0
+
+
+_MORE = changer(Day, "gpu_s", "lent_s")
 
 
 @quick
@@ -56,8 +60,13 @@ class Usage:
 
     def _days(self, now: float) -> tuple[Day, ...]:
         """The days up to `now`, with what is in use since `at`."""
+        at, newest = self.at, self.days[-1:]
+        if at <= now and newest and newest[0].day == at // DAY_S == now // DAY_S:
+            # Nearly always: the newest day, used some more.
+            last, used_s = newest[0], now - at
+            gpu_s, lent_s = last.gpu_s + used_s * self.gpus, last.lent_s + used_s * self.lent
+            return (*self.days[:-1], _MORE(last, gpu_s=gpu_s, lent_s=lent_s))
         days = list(self.days)
-        at = self.at
         while at < now:
             day = int(at // DAY_S)
             end = min(now, (day + 1) * DAY_S)

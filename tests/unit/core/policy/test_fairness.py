@@ -1,5 +1,6 @@
 """What owners have used counts by age, by weight, and less on lent spares."""
 
+import random
 from typing import Any
 
 import pytest
@@ -56,6 +57,24 @@ def test_days_are_kept_apart_and_old_ones_dropped() -> None:
     ]
     assert len(used.until(500 * DAY).days) == 64
     assert used.until(DAY).at == used.at
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_use_adds_up_whatever_the_steps(seed: int) -> None:
+    rng = random.Random(seed)
+    used, minutes = Usage(), 0
+    days: dict[int, list[float]] = {}
+    for _ in range(300):
+        gpus, lent, lasts = rng.randrange(4), rng.randrange(3), rng.randrange(300)
+        used = used.with_(gpus - used.gpus, lent - used.lent, minutes * 60.0)
+        for minute in range(minutes, minutes + lasts):  # here by the minute, there at once
+            day = days.setdefault(minute // 1440, [0.0, 0.0])
+            day[0] += gpus * 60.0
+            day[1] += lent * 60.0
+        minutes += lasts
+    used = used.until(minutes * 60.0)
+    told = {one.day: [one.gpu_s, one.lent_s] for one in used.days if one.gpu_s or one.lent_s}
+    assert told == {day: both for day, both in days.items() if any(both)}, f"seed {seed}"
 
 
 @pytest.mark.parametrize("gpus", [0, 3])
