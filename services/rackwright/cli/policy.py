@@ -9,7 +9,8 @@ from rich.table import Table
 
 from rackwright.cli.asking import Answer
 from rackwright.cli.failures import BadInput
-from rackwright.cli.policyfile import read_policy
+from rackwright.cli.given import read_given
+from rackwright.cli.policyfile import MAX_POLICY_FILE, read_policy
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ask, show, tell, wished_for
 from rackwright.gateway.views import PolicyAnswer
@@ -79,24 +80,22 @@ def _value(value: object) -> str:
 
 
 @policy.command("set")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @json_option
 @reaching
 def set_policy(where: Where, file: Path, as_json: bool) -> None:
-    """Change the settings that FILE (YAML or JSON) names; the others stay as they are.
+    """Change the settings that FILE (YAML or JSON; - is standard input) names; the others stay as
+    they are.
 
     \b
-    Example:
-      echo 'fence_after_s: 60' > slower.yaml
+    Examples:
       rackwright policy set slower.yaml
+      echo 'fence_after_s: 60' | rackwright policy set -
     """
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from error
+    data, name = read_given(file, MAX_POLICY_FILE + 1)
     with explained():
-        read_policy(data, name=str(file))  # before anybody is asked
-    answer = run(_set(where, data, str(file)))
+        read_policy(data, name=name)  # before anybody is asked
+    answer = run(_set(where, data, name))
     tell(answer, lambda _: "the settings are in force", as_json=as_json)
 
 

@@ -1,14 +1,14 @@
 """`rackwright submit`: a job file becomes a wish, and the wish is answered."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from rackwright.bus.errors import BusAway, NoResponder, RequestFailed
 from rackwright.cli.asking import Answer, Cell
-from rackwright.cli.failures import BadInput, Failure, Unanswered
+from rackwright.cli.failures import Failure, Unanswered
 from rackwright.cli.following import follow_job
+from rackwright.cli.given import read_given
 from rackwright.cli.jobtext import read
 from rackwright.cli.numbers import Number
 from rackwright.cli.session import Where, explained, json_option, reaching, run
@@ -78,14 +78,7 @@ def submit(
 
 
 def _read(file: Path, settings: tuple[str, ...]) -> tuple[JobId, JobSpec]:
-    if str(file) == "-":
-        data, name = sys.stdin.buffer.read(MAX_FILE), "standard input"
-    else:
-        try:
-            with file.open("rb") as opened:
-                data, name = opened.read(MAX_FILE), str(file)
-        except OSError as error:
-            raise BadInput(f"{file}: {error.strerror}") from error
+    data, name = read_given(file, MAX_FILE)
     with explained():
         return read(data, name, settings)
 

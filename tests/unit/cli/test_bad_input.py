@@ -267,3 +267,12 @@ def test_a_state_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = invoke(tmp_path, "up", "--state-dir", str(tmp_path / "file" / "below"))
     assert (result.exit_code, "Not a directory" in result.output) == (2, True)
+
+
+def test_settings_may_come_from_standard_input(tmp_path: Path) -> None:
+    wrong = invoke(tmp_path, "policy", "set", "-", input="fence_after_s: -1\n")
+    assert wrong.exit_code == 2
+    assert "standard input" in wrong.output
+    assert "fence_after_s" in wrong.output
+    right = invoke(tmp_path, "policy", "set", "-", input="fence_after_s: 60\n")
+    assert right.exit_code == 3, "read, and no cell to ask"
