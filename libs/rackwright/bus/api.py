@@ -24,7 +24,8 @@ from rackwright.bus.streams import FIXED, Kind, StreamSpec
 SERVER_AT_LEAST: Final = (2, 15)
 STREAM_NOT_FOUND: Final = 10059
 NAME_IN_USE: Final = 10058
-UNAVAILABLE: Final = frozenset({10002, 10008, 10009, 10023, 10074})
+# 10005, too few peers: servers that have just started lead before they see each other.
+UNAVAILABLE: Final = frozenset({10002, 10005, 10008, 10009, 10023, 10074})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
