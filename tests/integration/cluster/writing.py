@@ -109,12 +109,7 @@ async def open_bus(servers: list[Server], identity: str) -> JetStreamBus:
     """A connection to any of these, as the product makes one."""
     urls = tuple(server.url for server in servers)
     options = ConnectOptions(servers=urls, identity=identity)
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                return await connect(options, "lab", replicas=3)
-            except BusAway:  # as a service does: the servers may have no leader yet
-                await asyncio.sleep(PAUSE_S)
+    return await connect(options, "lab", replicas=3)
 
 
 async def ready(bus: JetStreamBus) -> None:
