@@ -29,7 +29,7 @@ from rackwright.bus.errors import BusAway, RequestFailed
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
 from rackwright.bus.ports import Appended, Stored
-from rackwright.core.fleet import FOLD_VERSION, Fleet
+from rackwright.core.fleet import Fleet
 from rackwright.core.fold import fold
 from rackwright.core.machine import Offer
 from rackwright.core.snapshot import dump
@@ -43,6 +43,7 @@ from rackwright.wire.entries.slice import SliceSwapped
 from rackwright.wire.ids import CellName, JobId, LedgerId, RackId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.policy import Policy
+from rackwright.wire.versions import FOLD_VERSION
 from tests.support.needs import administrator_missing
 from tests.support.network import lab
 

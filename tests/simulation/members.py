@@ -45,6 +45,7 @@ from rackwright.wire.codec import UnknownType
 from rackwright.wire.ids import CellName
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.signals import Echo
+from rackwright.wire.versions import FOLD_VERSION
 from tests.simulation.knobs import Knobs
 from tests.simulation.streams import Decoded, Follow, signals_from
 
@@ -58,7 +59,8 @@ MACHINES: dict[str, tuple[Any, Hears, float]] = {
 }
 GONE_S = 3.5
 UNKNOWN_TO_OLD = frozenset({"rack.held", "cell.upgraded"})
-UPGRADED = 2  # the fold version that the software of this world knows; its ledger begins with 1
+# What the software of this world knows; its ledger begins with one version less.
+UPGRADED = FOLD_VERSION + 1
 
 
 class Violated(AssertionError):

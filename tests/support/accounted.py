@@ -8,6 +8,7 @@ from rackwright.core.occupancy import GpuState
 from rackwright.wire.entries.cell import LedgerCreated
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
+from rackwright.wire.versions import FOLD_VERSION
 from tests.support.fleets import LEDGER, Cell, rack_spec
 
 
@@ -43,7 +44,7 @@ class Accounted(Cell):
 def accounted(racks: int = 2, nodes: int = 18, policy: Policy | None = None) -> Accounted:
     """Racks r0, r1, ... all joined and fit; counted from the beginning of the ledger."""
     made = Accounted(sound=False)
-    made.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=policy or Policy()))
+    made.add(LedgerCreated(ledger=LEDGER, fold_version=FOLD_VERSION, policy=policy or Policy()))
     made.define(*(rack_spec(f"r{number}", nodes) for number in range(racks)))
     made.sound = True
     return made

@@ -42,6 +42,7 @@ from rackwright.wire.message import Commit, Entry
 from rackwright.wire.nodes import Fitness, Hardware, RackSpec, RepairAction
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import FOLD_VERSION
 
 EPOCH = 1_000_000.0
 LEDGER = LedgerId("ledger")
@@ -271,10 +272,11 @@ def cell(
     policy: Policy | None = None,
     blocks: int = 0,
     sound: bool = True,
+    fold_version: int = FOLD_VERSION,
 ) -> Cell:
     """Racks r0, r1, ... of so many nodes, all joined and fit, in blocks of `blocks` racks."""
     made = Cell(sound=False)
-    made.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=policy or Policy()))
+    made.add(LedgerCreated(ledger=LEDGER, fold_version=fold_version, policy=policy or Policy()))
     for number in range(racks):
         path = (f"b{number // blocks}",) if blocks else ()
         made.define(rack_spec(f"r{number}", nodes, gpus=gpus, path=path))

@@ -13,8 +13,7 @@ from rackwright.wire.entries.slice import VictimMove
 from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.quick import quick
-
-FOLD_VERSION = 1
+from rackwright.wire.versions import FOLD_VERSION
 
 
 @quick

@@ -183,6 +183,14 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "already-ended": ("the job is {state} already",),
     "unknown-job": ("there is no such job",),
     "not-suspended": ("the job is {state}, only suspended ones are resumed",),
+    "upgrade.done": ("the cell is at fold version {version} already",),
+    "upgrade.unknown": (
+        "the placer knows fold versions up to {version}: upgrade the services first, then the cell",
+    ),
+    "upgrade.waits": (
+        "the cell is at fold version {version}, this software brings {known}: when all copies of "
+        "all services run it, say `rackwright upgrade`",
+    ),
     "swap.not-running": ("the job is {state}",),
     "swap.no-such-rank": ("the job has {ranks} ranks, counted from 0",),
     "swap.not-restartable": ("nobody may restart this job's processes",),

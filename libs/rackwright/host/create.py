@@ -7,12 +7,13 @@ import secrets
 import time
 
 from rackwright.bus.ports import Appended, Bus, Refused
-from rackwright.core.fleet import FOLD_VERSION, Fleet
+from rackwright.core.fleet import Fleet
 from rackwright.core.machine import Offer
 from rackwright.host.commits import Author
 from rackwright.wire.entries.cell import LedgerCreated
 from rackwright.wire.ids import CellName, LedgerId
 from rackwright.wire.policy import Policy
+from rackwright.wire.versions import FOLD_VERSION
 
 RETRY_S = 0.25
 

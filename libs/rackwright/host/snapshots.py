@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass
 
 from rackwright.bus.ports import Bus
-from rackwright.core.fleet import FOLD_VERSION, Fleet
+from rackwright.core.fleet import Fleet
 from rackwright.core.snapshot import load, shape
 from rackwright.host.commits import Author
 from rackwright.wire.codec import Unreadable, decode
 from rackwright.wire.ids import CellName, LedgerId
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import SnapshotManifest
+from rackwright.wire.versions import FOLD_VERSION
 
 CHUNK = 131_072
 SIDE_BY_SIDE = 8  # chunks that are asked for at once

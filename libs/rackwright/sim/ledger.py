@@ -14,7 +14,7 @@ from typing import TypeAlias
 from rackwright.bus.memory_store import MemoryStore
 from rackwright.bus.ports import NO_HEADERS, Appended, Refused, Stored
 from rackwright.bus.streams import Kind
-from rackwright.core.fleet import FOLD_VERSION, Fleet
+from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding, fold
 from rackwright.core.machine import Offer
 from rackwright.host.commits import Author, Sealed
@@ -25,6 +25,7 @@ from rackwright.wire.entries.cell import LedgerCreated
 from rackwright.wire.ids import CellName, LedgerId
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.policy import Policy
+from rackwright.wire.versions import FOLD_VERSION
 
 Listener: TypeAlias = Callable[[Step], None]
 Observer: TypeAlias = Callable[[Fleet, Step], None]

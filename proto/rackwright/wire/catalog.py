@@ -37,6 +37,7 @@ SAYS: Mapping[Party, tuple[str, ...]] = MappingProxyType(
             "automation.paused",
             "automation.resumed",
             "breaker.closed",
+            "cell.upgraded",  # when an operator says that all software is ready
             "job.approved",
             "job.blocked",
             "job.cancelled",

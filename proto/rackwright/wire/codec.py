@@ -17,6 +17,7 @@ from rackwright.wire.plainly import meant, plainly
 from rackwright.wire.signals import Echo, Fault, Heartbeat, NodeStatus
 from rackwright.wire.subjects import parse_node
 from rackwright.wire.values import JobValue, RackAssignments, SnapshotManifest
+from rackwright.wire.versions import grew, unused_left_out
 from rackwright.wire.wishes import ANY_WISH
 
 BODIES: dict[str, type[Body]] = {
@@ -56,7 +57,13 @@ class UnknownType(Unreadable):
 
 
 def encode(message: Envelope[Any] | Commit[Any] | Body) -> bytes:
-    """The bytes of a message: compact JSON, fields in their order of declaration."""
+    """The bytes of a message: compact JSON, fields in their order of declaration.
+
+    A commit is written without the fields that a later fold version brought and nobody uses.
+    """
+    kind: Any = ENTRIES.get(message.type) if isinstance(message, Commit) else None
+    if kind is not None and grew(kind):
+        return orjson.dumps(unused_left_out(message))
     return orjson.dumps(message)
 
 

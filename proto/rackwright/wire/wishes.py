@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Len
 
 from rackwright.wire.ids import JobRef, NodeRef, RackRef
 from rackwright.wire.jobs import JobSpec
-from rackwright.wire.message import Body, Natural
+from rackwright.wire.message import Body, Counted, Natural
 from rackwright.wire.nodes import RackSpec, RepairAction
 from rackwright.wire.policy import Automation, Policy
 
@@ -211,6 +211,14 @@ class SetPolicy(Wish):
     policy: Policy = field(default_factory=Policy)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade(Wish):
+    """Every copy of every service runs software that knows `fold_version`: use what it brought."""
+
+    TYPE: ClassVar[str] = "wish.upgrade"
+    fold_version: Counted
+
+
 ANY_WISH = (
     Submit,
     Cancel,
@@ -233,6 +241,7 @@ ANY_WISH = (
     Approve,
     DefineRacks,
     SetPolicy,
+    Upgrade,
 )
 JOB_WISHES = (Submit, Cancel, Resume, Swap, LetGo)
 NODE_WISHES = (Cordon, Drain, Uncordon, Repaired, Repairing)
@@ -248,4 +257,5 @@ CELL_WISHES = (
     Approve,
     DefineRacks,
     SetPolicy,
+    Upgrade,
 )

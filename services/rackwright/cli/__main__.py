@@ -64,6 +64,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "pause": Entry("automations:pause", "Stop an automation for a while."),
         "unpause": Entry("automations:unpause", "Let an automation act again."),
         "close-breaker": Entry("automations:close_breaker", "Act on the faults that opened it."),
+        "upgrade": Entry("automations:upgrade", "Use what a new release of all services brought."),
         "policy": Entry("policy:policy", "Show or set the settings of the cell."),
         "inject": Entry("inject:inject", "Let a virtual node fail, to see what happens."),
     },

@@ -1,4 +1,4 @@
-"""Commands that stop an automation for a while, and let it act again."""
+"""Commands about the whole cell: stop an automation for a while, believe faults, upgrade it."""
 
 import click
 
@@ -7,7 +7,8 @@ from rackwright.cli.durations import duration
 from rackwright.cli.session import Where, json_option, reaching
 from rackwright.cli.show import ago, wish
 from rackwright.wire.policy import Automation
-from rackwright.wire.wishes import CloseBreaker, Pause, Unpause
+from rackwright.wire.versions import FOLD_VERSION
+from rackwright.wire.wishes import CloseBreaker, Pause, Unpause, Upgrade
 
 ALL = Automation.ALL.value
 NAMES = click.Choice([automation.value for automation in Automation])
@@ -81,3 +82,20 @@ def close_breaker(where: Where, why: str, as_json: bool) -> None:
         return f"the breaker is closed after {getattr(answer.entry, 'culprits', 0)} culprits"
 
     wish(where, CloseBreaker(why=why), said, as_json=as_json)
+
+
+@click.command()
+@json_option
+@reaching
+def upgrade(where: Where, as_json: bool) -> None:
+    """Use what this release brought, when every copy of every service runs it.
+
+    A new release keeps the rules of the ledger of the one before until it is told so. From then on
+    a copy of an older release stops at that entry and decides nothing.
+
+    \b
+    Example:
+      rackwright upgrade
+    """
+    told = f"the cell is at fold version {FOLD_VERSION}"
+    wish(where, Upgrade(fold_version=FOLD_VERSION), lambda _: told, as_json=as_json)

@@ -13,6 +13,7 @@ from rackwright.gateway.machine import State
 from rackwright.gateway.views import Line, Why
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import FOLD_VERSION
 
 
 class Past(Protocol):
@@ -87,6 +88,9 @@ def notices(fleet: Fleet, now: float) -> tuple[str, ...]:
             "for_s": round(state.closes_at - now, 1),
         }
         told.append(sentence(Reason(code="breaker-open", numbers=numbers)))
+    if fleet.fold_version < FOLD_VERSION:
+        known = {"version": fleet.fold_version, "known": FOLD_VERSION}
+        told.append(sentence(Reason(code="upgrade.waits", numbers={**known})))
     return tuple(told)
 
 

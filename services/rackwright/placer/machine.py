@@ -88,8 +88,9 @@ def _folded(state: State, fleet: Fleet, event: Folded) -> None:
     """Keep up with what a commit touched."""
     if state.fleet is None:
         return
-    if fleet.seq != state.fleet.seq + 1:
-        state.fleet = None  # commits were passed over: look over the whole fleet
+    if fleet.seq != state.fleet.seq + 1 or fleet.fold_version != state.fleet.fold_version:
+        # Commits were passed over, or there are other rules now: look over the whole fleet.
+        state.fleet = None
         return
     for name in sorted(fleet.touched_jobs):
         _know(state, fleet, name, event)

@@ -9,6 +9,7 @@ from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,
     BreakerClosed,
+    CellUpgraded,
     PolicySet,
     WishRefused,
 )
@@ -21,6 +22,7 @@ from rackwright.wire.entries.node import (
 )
 from rackwright.wire.message import Entry
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import FOLD_VERSION
 from rackwright.wire.wishes import (
     Approve,
     CloseBreaker,
@@ -34,6 +36,7 @@ from rackwright.wire.wishes import (
     SetPolicy,
     Unpause,
     Unpin,
+    Upgrade,
 )
 
 CLOCKS_S = 60.0
@@ -230,3 +233,18 @@ def policy(fleet: Fleet, wished: Wished, wish: SetPolicy) -> list[Entry]:
     if problem is not None:
         return [refused(wished, problem.code, **problem.numbers)]
     return [PolicySet(policy=wish.policy, by=wished.owner, wish=wished.seq, cause=wished.id)]
+
+
+def upgrade(fleet: Fleet, wished: Wished, wish: Upgrade) -> list[Entry]:
+    """What newer software brought may be used: each fold version after the cell's, one by one."""
+    asked, now = wish.fold_version, fleet.fold_version
+    if asked <= now:
+        return [refused(wished, "upgrade.done", version=now)]
+    if asked > FOLD_VERSION:
+        return [refused(wished, "upgrade.unknown", asked=asked, version=FOLD_VERSION)]
+    return [
+        CellUpgraded(
+            fold_version=version, cause=wished.id, wish=wished.seq if version == asked else None
+        )
+        for version in range(now + 1, asked + 1)
+    ]

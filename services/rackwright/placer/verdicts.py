@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import ASSIGNED, Job, JobState, WoundKind
+from rackwright.core.legality.jobs import too_hurt_to_start
 from rackwright.core.machine import Event, Folded
 from rackwright.core.policy.triage import START_TIMEOUT
 from rackwright.placer.reports import Exit, Reports, Tally, is_done, is_up
@@ -64,7 +65,7 @@ def judge(state: State, fleet: Fleet, job: Job, event: Event) -> Verdict:
             return found
     if _is_finishing(state.reports, job, tally):
         return Verdict(entries=(JobFinishing(job=job.id),))
-    if _has_started(state.reports, job, tally):
+    if not too_hurt_to_start(fleet, job) and _has_started(state.reports, job, tally):
         return Verdict(entries=(JobStarted(job=job.id, membership=job.membership),))
     return NOTHING
 
@@ -84,7 +85,7 @@ def _is_finishing(reports: Reports, job: Job, tally: Tally) -> bool:
 
 def _has_started(reports: Reports, job: Job, tally: Tally) -> bool:
     """Every rank of this membership is up."""
-    if job.state is JobState.FINISHING or job.started == job.membership or job.hurt:
+    if job.state is JobState.FINISHING or job.started == job.membership:
         return False
     return tally.up >= job.ranks and all(is_up(one) for one in _statuses(reports, job))
 

@@ -30,6 +30,7 @@ from rackwright.placer.operators import (
     refused,
     release,
     unpause,
+    upgrade,
 )
 from rackwright.placer.state import State
 from rackwright.wire.codec import canonical
@@ -64,6 +65,7 @@ from rackwright.wire.wishes import (
     Swap,
     Unpause,
     Unpin,
+    Upgrade,
     Wish,
 )
 
@@ -308,4 +310,5 @@ ANSWERS: dict[str, Callable[[Fleet, Wished, Any], list[Entry]]] = {
     Approve.TYPE: approve,
     DefineRacks.TYPE: define,
     SetPolicy.TYPE: policy,
+    Upgrade.TYPE: upgrade,
 }

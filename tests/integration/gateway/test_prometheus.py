@@ -16,6 +16,7 @@ from rackwright.wire.ids import NodeId, Owner
 from rackwright.wire.nodes import RepairAction
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import FOLD_VERSION
 from tests.integration.bus.harness import Harness
 from tests.integration.gateway.conftest import gateway
 from tests.integration.gateway.written import Written
@@ -38,7 +39,7 @@ def troubled() -> Written:
     """A cell with work, a repair that nobody answers, an open breaker, and read only."""
     made = Written(sound=False)
     policy = Policy(repair_overdue_s=0.001, breaker_min=1)
-    made.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=policy))
+    made.add(LedgerCreated(ledger=LEDGER, fold_version=FOLD_VERSION, policy=policy))
     made.define(rack_spec("r0", 4))
     made.sit("a", "r0", [0, 1])
     made.unfit("r0-n03")

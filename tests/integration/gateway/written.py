@@ -11,6 +11,7 @@ from rackwright.wire.ids import CellName, MessageId
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.subjects import Subjects
+from rackwright.wire.versions import FOLD_VERSION
 from tests.integration.bus.harness import CELL
 from tests.support.fleets import LEDGER, Cell, rack_spec
 
@@ -56,6 +57,6 @@ async def append(bus: Bus, commit: Commit[Any]) -> None:
 def written(nodes: int = 4) -> Written:
     """One rack r0, its nodes joined."""
     made = Written(sound=False)
-    made.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=Policy()))
+    made.add(LedgerCreated(ledger=LEDGER, fold_version=FOLD_VERSION, policy=Policy()))
     made.define(rack_spec("r0", nodes))
     return made

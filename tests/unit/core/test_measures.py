@@ -13,6 +13,7 @@ from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Cause, Reason, Rung, RungTaken
+from rackwright.wire.versions import FOLD_VERSION
 from tests.support.entries import swapped
 from tests.support.fleets import LEDGER, Cell, rack_spec
 from tests.support.recovery import crash, decided
@@ -34,7 +35,7 @@ class Measured(Cell):
 @pytest.fixture
 def made() -> Measured:
     cell = Measured(sound=False)
-    cell.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=Policy()))
+    cell.add(LedgerCreated(ledger=LEDGER, fold_version=FOLD_VERSION, policy=Policy()))
     cell.define(rack_spec("r0"), rack_spec("r1"))
     cell.sound = True
     return cell

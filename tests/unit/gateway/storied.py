@@ -13,6 +13,7 @@ from rackwright.wire.ids import CellName, MessageId, NodeId, RackId
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.signals import NodeStatus, WorkerStatus
+from rackwright.wire.versions import FOLD_VERSION
 from tests.support.fleets import LEDGER, Cell, hardware, rack_spec
 
 
@@ -72,7 +73,7 @@ class Storied(Cell):
 def storied(racks: int = 2, nodes: int = 18, policy: Policy | None = None) -> Storied:
     """Racks r0, r1, ... all joined and fit; the chronicle begins with the ledger."""
     made = Storied(sound=False)
-    made.add(LedgerCreated(ledger=LEDGER, fold_version=1, policy=policy or Policy()))
+    made.add(LedgerCreated(ledger=LEDGER, fold_version=FOLD_VERSION, policy=policy or Policy()))
     made.define(*(rack_spec(f"r{number}", nodes) for number in range(racks)))
     made.sound = True
     return made

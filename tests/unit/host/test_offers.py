@@ -31,13 +31,14 @@ from rackwright.wire.ids import CellName, LedgerId, MessageId, Owner
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import FOLD_VERSION
 
 AUTHOR = Author(CellName("lab"), "placer", 0, token="t")
 UNSETTLED = Unsettled(reason=Cause.NO_ANSWER, detail="")
 
 
 def created() -> Fleet:
-    entry = LedgerCreated(ledger=LedgerId("one"), fold_version=1, policy=Policy())
+    entry = LedgerCreated(ledger=LedgerId("one"), fold_version=FOLD_VERSION, policy=Policy())
     commit = AUTHOR.commit(Fleet(ledger=LedgerId("one")), Offer(entries=(entry,)), 0.0)
     return fold(Fleet(), 1, 1000.0, commit).fleet
 

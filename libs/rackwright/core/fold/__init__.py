@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.core.evolve import changer
-from rackwright.core.fleet import FOLD_VERSION, Answers, Fleet
+from rackwright.core.fleet import Answers, Fleet
 from rackwright.core.fold import cell, checks, ends, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
 from rackwright.wire.entries import ENTRIES
@@ -17,6 +17,7 @@ from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
 from rackwright.wire.entries.node import Observation
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.quick import quick
+from rackwright.wire.versions import FOLD_VERSION
 
 MAX_STEP_S = 60.0
 VERSIONED = frozenset({LedgerCreated.TYPE, CellUpgraded.TYPE})

@@ -11,6 +11,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.legality import cell, jobs, nodes, slices
 from rackwright.wire.entries.node import NodeCordoned, NodeUncordoned
 from rackwright.wire.message import Entry
+from rackwright.wire.versions import FOLD_VERSION, too_new
 from rackwright.wire.wishes import NODE_WISHES
 
 RULES: dict[str, Callable[[Fleet, Any], str | None]] = {
@@ -34,4 +35,8 @@ def illegal(fleet: Fleet, entry: Entry) -> str | None:
     """None when `entry` may follow this fleet, else why not."""
     if entry.wish is not None and fleet.answered(answering(entry), entry.wish):
         return f"wish {entry.wish} has been answered"
+    if fleet.fold_version < FOLD_VERSION:
+        why = too_new(entry, fleet.fold_version)
+        if why is not None:
+            return why
     return RULES[entry.TYPE](fleet, entry)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rackwright.core.fleet import Fleet
-from rackwright.core.jobs import TRANSITIONS, JobState, WoundKind
+from rackwright.core.jobs import TRANSITIONS, Job, JobState, WoundKind
 from rackwright.core.legality.seats import live, next_membership, seats, whole_job
 from rackwright.core.legality.sizes import grows, shrinks
 from rackwright.wire.entries.job import (
@@ -69,6 +69,14 @@ def _blocked(fleet: Fleet, entry: JobBlocked) -> str | None:
     return _edge(fleet, entry)
 
 
+def too_hurt_to_start(fleet: Fleet, job: Job) -> bool:
+    """Is it wounded so that it cannot be said to run as a whole?
+
+    Until fold version 2 any wound forbade it; since then a rank whose node is only drained runs.
+    """
+    return job.hurt if fleet.fold_version >= 2 else bool(job.wounds)
+
+
 def _started(fleet: Fleet, entry: JobStarted) -> str | None:
     problem = _edge(fleet, entry)
     if problem is not None:
@@ -76,7 +84,7 @@ def _started(fleet: Fleet, entry: JobStarted) -> str | None:
     job = fleet.jobs[entry.job]
     if entry.membership != job.membership or job.started == job.membership:
         return f"{job.id} is at membership {job.membership}, started {job.started}"
-    if job.hurt:
+    if too_hurt_to_start(fleet, job):
         return f"job {job.id} is wounded"
     return None
 

@@ -44,7 +44,7 @@ def freed_by(fleet: Fleet, jobs: Iterable[JobId]) -> Freed:
 
 def evictable(fleet: Fleet, name: JobId) -> str | None:
     """May this job be taken off its nodes for the sake of another? Interactive work never."""
-    job = live(fleet, name, *ASSIGNED)
+    job = live(fleet, name, *sorted(ASSIGNED))
     if isinstance(job, str):
         return job
     spec = job.spec

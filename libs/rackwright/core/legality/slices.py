@@ -288,7 +288,7 @@ def _spared(fleet: Fleet, plan: Plan, entry: DefragWithdrawn) -> str | None:
         for rack, masks in freed_by(fleet, (name,) if name in fleet.jobs else ()).items():
             freed.setdefault(rack, []).extend(masks)
     for name in entry.spared:
-        job = live(fleet, name, *ASSIGNED)
+        job = live(fleet, name, *sorted(ASSIGNED))
         if isinstance(job, str):
             return job
         if job.membership != victims[name].membership or job.plan != plan.id:
