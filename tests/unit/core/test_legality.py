@@ -167,7 +167,7 @@ def test_a_pinned_tenant_is_not_evicted() -> None:
 
 def test_sessions() -> None:
     made = small()
-    join = {"boot": "b", "hardware": hardware(N)}
+    join: dict[str, Any] = {"boot": "b", "hardware": hardware(N)}
     nobody = NodeJoined(node=NodeId("x"), of=0, session=SessionId("s"), **join)
     assert no(made, nobody) == "no node x"
     again = NodeJoined(**seen(made), session=session(made), **join)
@@ -177,7 +177,7 @@ def test_sessions() -> None:
         made, NodeSuspected(**seen(made), session=other, reason=WHY)
     )
     assert "is not suspected" in no(made, NodeCleared(**seen(made), session=session(made)))
-    failed = {"session": session(made), "reason": WHY}
+    failed: dict[str, Any] = {"session": session(made), "reason": WHY}
     assert "nothing has recalled" in no(made, NodeFailed(**seen(made), fenced=True, **failed))
     not_ours = NodeFailed(**seen(made), session=other, fenced=False, reason=WHY)
     assert "is not the current one" in no(made, not_ours)
@@ -193,7 +193,7 @@ def test_sessions() -> None:
 
 def test_fitness_and_checks() -> None:
     made = small()
-    unfit = {"action": RepairAction.RESET, "reason": WHY}
+    unfit: dict[str, Any] = {"action": RepairAction.RESET, "reason": WHY}
     assert "at most already" in no(made, NodeUnfit(**seen(made), fitness=Fitness.FULL, **unfit))
     assert "has no check to make" in no(made, NodeCheckAsked(**seen(made), why="idle"))
     made.join(N, hardware(N, checks=True))
@@ -212,7 +212,12 @@ def test_racks() -> None:
     old = made.rack("r0").spec
 
     def defined(**changes: Any) -> str:
-        spec = {"rack": old.rack, "path": old.path, "nodes": old.nodes, "gpus_per_node": 4}
+        spec: dict[str, Any] = {
+            "rack": old.rack,
+            "path": old.path,
+            "nodes": old.nodes,
+            "gpus_per_node": 4,
+        }
         return no(made, RackDefined(rack=RackSpec(**(spec | changes))))
 
     assert defined() == "rack r0 is defined so already"
@@ -233,11 +238,11 @@ def test_racks() -> None:
 def test_windows() -> None:
     made = small()
     now = made.fleet.time
-    times = {"begin": now + 60, "end": now + 120, "by": OP}
+    times: dict[str, Any] = {"begin": now + 60, "end": now + 120, "by": OP}
     assert no(made, MaintenanceScheduled(**times)) == "maintenance of nothing"
     assert no(made, MaintenanceScheduled(racks=(RackId("x"),), **times)) == "no rack x"
     assert no(made, MaintenanceScheduled(nodes=(NodeId("x"),), **times)) == "no node x"
-    back = {**times, "end": now + 30}
+    back: dict[str, Any] = {**times, "end": now + 30}
     assert "ends before it begins" in no(made, MaintenanceScheduled(nodes=(N,), **back))
     yes(made, MaintenanceScheduled(nodes=(N,), **times))
     assert no(made, MaintenanceEnded(of=1)) == "no maintenance 1"
