@@ -80,6 +80,8 @@ def run(start: int, seeds: int, out: Path, *, brief: bool = False) -> Tally:
     began = said = time.monotonic()
     for outcome in swarm(start, seeds, brief=brief):
         tally.add(outcome)
+        if outcome.violation:
+            print(f"seed {outcome.seed}: {outcome.violation}", file=sys.stderr, flush=True)
         now = time.monotonic()
         if now - said >= EVERY_S:
             said = now
