@@ -174,7 +174,7 @@ class Accounts:
         """One commit was folded: time has passed on `before`, then it became `after`."""
         if after.time > self.at:
             self.run(before, after.time)
-        for name in after.touched_jobs:
+        for name in sorted(after.touched_jobs):
             self._follow(name, before, after)
         racks = set(after.touched_racks)
         for name in after.touched_jobs:

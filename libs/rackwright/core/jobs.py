@@ -220,7 +220,8 @@ class Job:
     @property
     def hurt(self) -> bool:
         """Has a rank lost its node or its process? One whose node is drained runs on."""
-        return any(wound.kind is not WoundKind.DRAIN for wound in self.wounds)
+        wounds = self.wounds
+        return bool(wounds) and any(wound.kind is not WoundKind.DRAIN for wound in wounds)
 
     @property
     def pinned(self) -> bool:

@@ -1,6 +1,7 @@
 """Interactive work whose GPUs stand idle: its owner is told, and where its queue says so it ends.
 
-Since when they do is what its nodes tell; that the owner was told is in the ledger.
+Since when they do is what its nodes tell; that the owner was told is in the ledger. Work of which
+not every rank is said to be idle is looked at again when a node says so, or the ledger tells of it.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.reasons import Reason
 
-LOOK_S = 60.0
+LOOK_S = 60.0  # between two looks at work that is idle
 
 
 def to_look(state: State, job: Job, mono: float) -> None:
@@ -29,23 +30,33 @@ def idling(
     state: State, fleet: Fleet, event: Event
 ) -> Iterator[tuple[JobId, tuple[JobNotified | JobFailed, ...]]]:
     """What is to be said of jobs whose GPUs have been idle for too long."""
+    _told(state, fleet, event)
     while state.idles and state.idles[0][0] <= event.mono:
         _, name = heappop(state.idles)
         job = fleet.jobs.get(name)
-        if job is None or not job.slices:
+        since = None if job is None else _since(state, job, event.now)
+        if job is None or since is None:
             state.looked.discard(name)
             continue
         heappush(state.idles, (event.mono + LOOK_S, name))
-        since = _since(state, job, event.now)
-        if since is not None and event.now - since >= fleet.policy.idle_gpus_s:
+        if event.now - since >= fleet.policy.idle_gpus_s:
             said = _said(fleet, job, since, event.now)
             if said is not None:
                 yield name, (said,)
 
 
+def _told(state: State, fleet: Fleet, event: Event) -> None:
+    """Look at jobs of which a rank has just been said to be idle."""
+    for name in state.reports.idle:
+        job = fleet.jobs.get(name)
+        if job is not None:
+            to_look(state, job, event.mono)
+    state.reports.idle.clear()
+
+
 def _since(state: State, job: Job, now: float) -> float | None:
     """Since when no GPU of any rank is used; None: one is, or nobody says."""
-    if not job.all_run:
+    if not job.slices or not job.all_run:
         return None
     last = job.started_at or now
     for rank in job.rank_numbers():

@@ -211,6 +211,8 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
 
 def _fewer_kept(state: State, fleet: Fleet) -> bool:
     """Has a wound become so old that fewer racks are kept for it?"""
+    if not fleet.wounded:
+        return False
     patience = fleet.policy.swap_start_s
     return any(state.turned_at <= at + patience < fleet.time for at in fleet.wounded.values())
 
@@ -229,11 +231,11 @@ def _trim(state: State, fleet: Fleet, event: Event) -> list[Effect]:
 
 
 def _wakes(state: State, event: Event) -> list[Effect]:
-    """When something is due by itself: a time limit, a back-off, a start, a verdict."""
+    """When something is next due by itself: a time limit, a back-off, a start, a verdict."""
     ledger = [heap[0][0] for heap in (state.ends, state.queue.later) if heap]
     own = [heap[0][0] for heap in (state.starts, state.again, state.hangs, state.idles) if heap]
     due = [event.mono + at - event.now for at in ledger] + own
-    return [WakeAt(mono=max(at, event.mono)) for at in due]
+    return [WakeAt(mono=max(min(due), event.mono))] if due else []
 
 
 def _refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:

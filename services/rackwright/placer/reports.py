@@ -60,7 +60,8 @@ class Reports:
 
     `offered` are those whose verdict no entry has taken yet: a copy that leaves it to its betters
     has to say it on every turn until somebody has. `saved` is what was found of when a job saved
-    last, with the membership it was found for, until one of its workers says something else.
+    last, with the membership it was found for, until one of its workers says something else. `idle` are jobs of which a
+    rank has been said to be idle since then, or since another time than before.
     """
 
     nodes: dict[NodeId, Last] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Reports:
     dirty: dict[JobId, MessageId | None] = field(default_factory=dict)
     offered: dict[JobId, MessageId | None] = field(default_factory=dict)
     saved: dict[JobId, tuple[int, float | None]] = field(default_factory=dict)
+    idle: dict[JobId, None] = field(default_factory=dict)
 
     def see(self, fleet: Fleet, event: StatusSeen) -> None:
         """The last value of one node."""
@@ -92,6 +94,8 @@ class Reports:
             self.workers[worker.worker] = said
             if old is None or old.status.checkpoint_at != worker.checkpoint_at:
                 self._unsaved(worker)
+            if worker.idle_since is not None:
+                self.idle.setdefault(parse_worker(worker.worker)[0])
             if not (same and again):
                 self._count(fleet, old, said, event.id)
 

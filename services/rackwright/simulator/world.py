@@ -55,7 +55,7 @@ class World:
     def folded(self, before: Fleet, step: Step) -> None:
         """A commit: what it touched is looked at when all that happens at this moment has."""
         after = step.folding.fleet
-        for name in after.touched_jobs:
+        for name in sorted(after.touched_jobs):
             self._look(before, after, name)
 
     def _look(self, before: Fleet, after: Fleet, name: JobId) -> None:

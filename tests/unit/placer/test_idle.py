@@ -9,6 +9,7 @@ from rackwright.wire.entries.job import JobFailed, JobNotified, JobPinned
 from rackwright.wire.ids import JobId, Owner, QueueName
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.policy import Policy
+from rackwright.wire.signals import WorkerState
 from tests.support.fleets import cell
 from tests.unit.placer.desk import Desk, desk
 
@@ -93,3 +94,24 @@ def test_a_clock_that_is_behind_counts_from_the_start_of_the_job() -> None:
     made.idle("a", 1.0)
     assert told(made, IDLE_S - LATEST) == []
     assert len(told(made, 2 * LATEST)) == 1
+
+
+def test_work_that_nobody_calls_idle_wakes_nobody() -> None:
+    made = at()
+    made.live(600)
+    assert made.state.idles == []
+    made.idle("a", made.fleet.time)
+    assert len(told(made, IDLE_S + LATEST)) == 1
+    made.idle("a", None)
+    made.live(600)
+    assert made.state.idles == []
+
+
+def test_gpus_that_were_idle_before_the_start_was_told_are_looked_at_from_it_on() -> None:
+    made = desk(cell(1, policy=Policy(idle_gpus_s=IDLE_S)))
+    made.submit("a", gpus=2, job_class=JobClass.INTERACTIVE)
+    made.run()
+    made.worker("a", 0, WorkerState.RUNNING)
+    made.idle("a", made.fleet.time)
+    made.run()
+    assert len(told(made, IDLE_S + LATEST)) == 1
