@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from benchmarks.study.grid import LOADS, REPAIR_H, SEEDS, UNAVAILABLE, Cell, Grid, arrivals, plan
+from benchmarks.study.going import run_missing
+from benchmarks.study.grid import LOADS, REPAIR_H, SEEDS, UNAVAILABLE, Cell, Grid
 from benchmarks.study.page import page
 from rackwright.simulator.policies import POLICIES
-from rackwright.simulator.running import as_json, run
 
 PAGE = Path("docs/studies/policies.md")
 NICE = 10
@@ -46,6 +46,7 @@ def _told(values: tuple[Any, ...]) -> str:
 @click.option("--repair-h", callback=_floats, default=_told(REPAIR_H), show_default=True)
 @click.option("--seeds", type=int, default=len(SEEDS), show_default=True, help="How many.")
 @click.option("--policies", callback=_names, default=_told(tuple(POLICIES)), show_default=True)
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Runs side by side.")
 @click.option("--minutes", type=float, help="Begin no further run after that long.")
 @click.option("--results", type=click.Path(path_type=Path), default="build/study")
 @click.option("--page", "where", type=click.Path(path_type=Path), default=PAGE, show_default=True)
@@ -63,34 +64,10 @@ def study(minutes: float | None, results: Path, where: Path, seeds: int, **optio
     )
     os.nice(NICE)
     end = None if minutes is None else time.monotonic() + 60 * minutes
-    done, everything = run_missing(grid, results, end)
+    done, everything = run_missing(grid, results, end, options["jobs"])
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(page(grid, results, where), encoding="utf-8")
     click.echo(f"{done} of {everything} runs are there; {where}")
-
-
-def run_missing(grid: Grid, root: Path, end: float | None) -> tuple[int, int]:
-    """Run what has no file yet, until `end` (monotonic); how many files there are, of how many."""
-    runs = list(grid.runs())
-    for number, (point, seed, policy) in enumerate(runs, 1):
-        path = grid.file(root, point, seed, policy)
-        if path.exists():
-            continue
-        if end is not None and time.monotonic() >= end:
-            break
-        made = run(POLICIES[policy], arrivals(grid.cell, point, seed), plan(grid.cell, point, seed))
-        if made.partial:
-            break
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_suffix(".part")
-        half.write_text(as_json(made.result), encoding="utf-8")
-        half.replace(path)
-        click.echo(
-            f"{number}/{len(runs)} {point.name} seed {seed} {policy}:"
-            f" work {made.result['work_goodput']:.2%}, {made.result['cpu_s']:.0f} s",
-            err=True,
-        )
-    return sum(grid.file(root, *one).exists() for one in runs), len(runs)
 
 
 if __name__ == "__main__":

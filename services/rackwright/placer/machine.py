@@ -231,11 +231,11 @@ def _trim(state: State, fleet: Fleet, event: Event) -> list[Effect]:
 
 
 def _wakes(state: State, event: Event) -> list[Effect]:
-    """When something is next due by itself: a time limit, a back-off, a start, a verdict."""
+    """When something is due by itself: a time limit, a back-off, a start, a verdict."""
     ledger = [heap[0][0] for heap in (state.ends, state.queue.later) if heap]
     own = [heap[0][0] for heap in (state.starts, state.again, state.hangs, state.idles) if heap]
     due = [event.mono + at - event.now for at in ledger] + own
-    return [WakeAt(mono=max(min(due), event.mono))] if due else []
+    return [WakeAt(mono=max(at, event.mono)) for at in due]
 
 
 def _refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:

@@ -60,8 +60,8 @@ class Reports:
 
     `offered` are those whose verdict no entry has taken yet: a copy that leaves it to its betters
     has to say it on every turn until somebody has. `saved` is what was found of when a job saved
-    last, with the membership it was found for, until one of its workers says something else. `idle` are jobs of which a
-    rank has been said to be idle since then, or since another time than before.
+    last, with the membership it was found for, until one of its workers says something else.
+    `idle` are jobs of which a node has said since the last look that GPUs of a rank are idle.
     """
 
     nodes: dict[NodeId, Last] = field(default_factory=dict)
