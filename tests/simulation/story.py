@@ -26,12 +26,15 @@ from rackwright.dispatcher import machine as dispatcher
 from rackwright.host import snapshots
 from rackwright.host.errors import HostError
 from rackwright.sim.paths import Weather
+from rackwright.wire.catalog import ANSWERS, Party
+from rackwright.wire.codec import Unreadable, decode_wish
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import RackFitness
 from rackwright.wire.policy import Automation
-from rackwright.wire.wishes import ReleaseRack, Uncordon, Unpause
+from rackwright.wire.subjects import parse_wish
+from rackwright.wire.wishes import ReleaseRack, Submit, Uncordon, Unpause
 from tests.simulation.knobs import Knobs
-from tests.simulation.members import UPGRADED, Violated
+from tests.simulation.members import CELL, UPGRADED, Violated
 from tests.simulation.nemesis import Nemesis
 from tests.simulation.users import ADMIN, Users
 from tests.simulation.world import World
@@ -180,8 +183,7 @@ def unrest(world: World, users: Users) -> Iterator[str]:
         if why is not None:
             yield f"{name} {why}"
     for submit in users.submitted:
-        known = submit.job in fleet.jobs or submit.job in fleet.tombstones
-        if not known and submit.job not in world.turned_away:
+        if not known_job(fleet, submit.job) and submit.job not in world.turned_away:
             yield f"{submit.job} was submitted and is not known"
     if fleet.leaving:
         yield f"{min(fleet.leaving)} is still leaving"
@@ -234,16 +236,20 @@ def _nodes(fleet: Fleet) -> Iterator[str]:
 
 
 def _wishes(world: World) -> Iterator[str]:
+    """Each wish that can be read is answered by the service that answers its type."""
     fleet = world.ledger.fleet
-    last = world.store.ends(Kind.WISH).last
-    for service in ("placer", "health-monitor"):
-        answers = fleet.answers.get(service)
-        unanswered = [
-            stored.seq
-            for stored in world.store.after(Kind.WISH, answers.floor if answers else 0)
-            if answers is None or stored.seq not in answers
-        ]
-        other = fleet.answers.get("health-monitor" if service == "placer" else "placer")
-        open_ones = [seq for seq in unanswered if other is None or seq not in other]
-        if open_ones and last:
-            yield f"wish {open_ones[0]} is not answered"
+    for stored in world.store.after(Kind.WISH, 0):
+        type_name = parse_wish(CELL, stored.subject).type_name
+        known = fleet.answers.get(ANSWERS.get(type_name, Party.PLACER))
+        if known is None or stored.seq not in known:
+            try:
+                wish, _ = decode_wish(type_name, stored.data, cell=CELL)
+            except Unreadable:
+                continue
+            if not (isinstance(wish, Submit) and known_job(fleet, wish.job)):  # twice is once
+                yield f"wish {stored.seq} is not answered"
+
+
+def known_job(fleet: Fleet, job: JobId) -> bool:
+    """Does it live, or has it ended a moment ago?"""
+    return job in fleet.jobs or job in fleet.tombstones

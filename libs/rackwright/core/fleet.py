@@ -86,7 +86,8 @@ class Maintenance:
 class Fleet:
     """The state of a cell at ledger sequence `seq`.
 
-    `time` is ledger time in seconds, never going back. `wounded` holds jobs with a wound and the
+    `time` is ledger time in seconds, never going back; `stored_at` the server's when it stored the
+    last commit, 0 in a cell of fold version 1. `wounded` holds jobs with a wound and the
     ledger time of the first, `fresh_faults` the ones of them whose node failed and has not been
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
@@ -100,6 +101,7 @@ class Fleet:
     seq: int = 0
     last_id: MessageId | None = None
     time: float = 0.0
+    stored_at: float = 0.0
     fold_version: int = FOLD_VERSION
     policy: Policy = Policy()
     topology: Topology = Topology()
@@ -137,6 +139,11 @@ class Fleet:
     installed_gpus: int = 0
     installed_nodes: int = 0
     voids: int = 0
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which ledger time is ahead of the server's clock, which was set back."""
+        return max(0.0, self.time - self.stored_at) if self.stored_at else 0.0
 
     def rack(self, rack: RackId) -> Rack:
         """A rack by id. Raises KeyError."""

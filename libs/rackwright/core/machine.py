@@ -42,7 +42,8 @@ class Folded(Event):
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wished(Event):
-    """A readable wish at `seq` of the wish stream, stored at `at` (server's time), of `owner`."""
+    """A readable wish at `seq` of the wish stream, of `owner`, stored at `at`: the
+    server's time, but no later than `now`."""
 
     seq: int
     id: MessageId
@@ -61,7 +62,7 @@ class WishSkipped(Event):
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Event):
-    """A fault signal; `at` is the server's time, `id` the message's."""
+    """A fault signal; `at` is the server's time, but no later than `now`, `id` the message's."""
 
     id: MessageId
     at: float
@@ -71,7 +72,8 @@ class Observed(Event):
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSeen(Event):
-    """The last value of one node, at start or on change; `at` is the server's time."""
+    """The last value of one node, at start or on change; `at` is the server's time, but no
+    later than `now`."""
 
     id: MessageId
     at: float

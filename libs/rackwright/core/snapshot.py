@@ -77,6 +77,7 @@ class FleetRecord:
     closed_by: str = ""
     closed_at: float = 0.0
     histories: tuple[tuple[str, History], ...] = ()
+    stored_at: float = 0.0
 
 
 def record(fleet: Fleet) -> FleetRecord:
@@ -113,6 +114,7 @@ def record(fleet: Fleet) -> FleetRecord:
         closed_by=fleet.closed_by,
         closed_at=fleet.closed_at,
         histories=tuple(sorted(fleet.histories.items(), key=_serial)),
+        stored_at=fleet.stored_at,
     )
 
 
@@ -195,6 +197,7 @@ def load(data: bytes) -> Fleet:
         closed_by=made.closed_by,
         closed_at=made.closed_at,
         histories=Map(made.histories),
+        stored_at=made.stored_at,
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)

@@ -27,10 +27,13 @@ class LedgerClock:
         self._offset = wall() - mono()
         self._heard: float | None = None
 
-    def hear(self, ledger_time: float, mono: float) -> float:
-        """A commit of that ledger time has just arrived; by how much that moved the estimate."""
+    def hear(self, ledger_time: float, mono: float, *, slow: bool = False) -> float:
+        """A commit of that ledger time has just arrived; by how much that moved the estimate.
+
+        `slow`: ledger time does not go at the pace of clocks now, so earlier estimates are void.
+        """
         offset, before = ledger_time - mono, self._offset
-        if self._heard is None:
+        if self._heard is None or slow:
             self._offset = offset
         else:
             self._offset = max(offset, self._offset - DRIFT * (mono - self._heard))

@@ -17,8 +17,7 @@ from rackwright.host.errors import Misread, NoValidStart
 from rackwright.host.snapshots import BadSnapshot, find, read
 from rackwright.host.steps import Steps
 from rackwright.wire.codec import Unreadable
-from rackwright.wire.ids import CellName
-from rackwright.wire.message import Commit, Entry
+from rackwright.wire.ids import CellName, MessageId
 from rackwright.wire.subjects import InvalidSubject
 
 AWAY_RETRY_S = 0.25
@@ -72,9 +71,10 @@ class Follower(Steps):
     async def _valid_start(self, ends: Ends) -> tuple[Fleet, int | None]:
         """The newest good snapshot from which the ledger can be read on, else nothing folded.
 
-        With the snapshot's sequence, None without one.
+        With the snapshot's sequence, None without one or where nothing is left to prove: the ledger
+        still has the commit that the snapshot ends with. What comes after it may be no proof: a
+        commit that was made for another ledger fits no snapshot.
         """
-        last = await self._read_one(ends.last) if ends.first <= ends.last else None
         tried = []
         for found in await find(self._bus):
             if not ends.first - 1 <= found.seq <= ends.last or found.seq in self.doubted:
@@ -82,23 +82,24 @@ class Follower(Steps):
             tried.append(found.seq)
             try:
                 fleet = await read(self._bus, found)
-                if last is not None and found.seq == ends.last and fleet.last_id != last.id:
-                    raise BadSnapshot(f"ends with {fleet.last_id}, the ledger with {last.id}")
+                at = await self._id_at(found.seq) if found.seq >= ends.first else None
+                if at is not None and fleet.last_id != at:
+                    raise BadSnapshot(f"ends with {fleet.last_id}, the ledger has {at} there")
             except BadSnapshot as error:
                 self._log.error("snapshot.bad", seq=found.seq, ledger=found.ledger, why=str(error))
                 continue
             self._log.info("snapshot.loaded", seq=found.seq, ledger=found.ledger)
-            return fleet, found.seq
+            return fleet, found.seq if at is None else None
         if ends.first > 1:
             raise NoValidStart(ends.first, ends.last, tuple(tried))
         return Fleet(), None
 
-    async def _read_one(self, seq: int) -> Commit[Entry] | None:
-        """The commit at `seq`; None if it cannot be read (then the fold will stop there)."""
+    async def _id_at(self, seq: int) -> MessageId | None:
+        """Of the commit at `seq`; None if it is gone or cannot be read."""
         async with self._bus.ledger.follow(seq) as feed:
-            async for stored in feed:
-                try:
-                    return self.decode(stored)
-                except (Unreadable, InvalidSubject):
-                    return None
+            try:
+                async for stored in feed:
+                    return self.decode(stored).id
+            except (LedgerGap, Unreadable, InvalidSubject):
+                return None
         return None

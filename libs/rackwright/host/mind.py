@@ -187,7 +187,7 @@ class Mind(Generic[S]):
             fleet = self._standing.fleet = step.folding.fleet
             commit = step.commit
             mono = self._mono()
-            moved = self._clock.hear(fleet.time, mono)
+            moved = self._clock.hear(fleet.time, mono, slow=fleet.ahead > 0.0)
             self._offers.folded(stored.seq, commit.id, commit.source)
             self._patience.heard(commit.source)
             self._keeper.folded(step, moved)
@@ -218,7 +218,7 @@ class Mind(Generic[S]):
     def _deliver(self, arrival: Arrival, source: str) -> None:
         self._standing.cause = arrival.cause
         with self._keeper.handling(arrival, source):
-            self._handle(arrival.event(now=self.now(), mono=self._mono()))
+            self._handle(arrival.happens(now=self.now(), mono=self._mono()))
         self._standing.cause = None
 
     def _see_copies(self) -> None:

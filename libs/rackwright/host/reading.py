@@ -21,14 +21,17 @@ B = TypeVar("B", bound=Body)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """Something heard. `event(now=..., mono=...)` makes the event of it.
+    """Something heard. `event` makes the event of it, from the times.
 
+    `at` is the server's time of a stored message. The event gets it too, but never later than its
+    `now`: a server's clock that was ahead and was set right must not have things happen to come.
     `cause` is the id of the message and `headers` its own, for traces. `obeyed` is the ledger
     sequence its author had seen: it waits until this fold is there, or until `mono` time `until`.
     """
 
     event: Callable[..., Event]
     name: str
+    at: float | None = None
     cause: MessageId | None = None
     headers: Headers = field(default_factory=lambda: NO_HEADERS)
     obeyed: int = 0
@@ -38,6 +41,12 @@ class Arrival:
     def due(self, folded: int, mono: float) -> bool:
         """May it be handled now?"""
         return self.obeyed <= folded or mono >= self.until
+
+    def happens(self, *, now: float, mono: float) -> Event:
+        """The event of it."""
+        if self.at is None:
+            return self.event(now=now, mono=mono)
+        return self.event(now=now, mono=mono, at=min(self.at, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +94,9 @@ def read_wish(
         return SetAside(stored=stored, why=why, instead=skipped)
     cause = wish_id(cell, stored.seq) if claimed is None else MessageId(claimed)
     return Arrival(
-        event=partial(
-            Wished, seq=stored.seq, id=cause, owner=subject.owner, at=stored.at, wish=wish
-        ),
+        event=partial(Wished, seq=stored.seq, id=cause, owner=subject.owner, wish=wish),
         name=subject.type_name,
+        at=stored.at,
         cause=cause,
         headers=stored.headers,
         obeyed=getattr(wish, "obeyed", None) or 0,
@@ -102,8 +110,9 @@ def read_signal(cell: CellName, stored: Stored, _until: float) -> Read:
     if isinstance(message, SetAside):
         return message
     return Arrival(
-        event=partial(Observed, id=message.id, at=stored.at, fault=message.body),
+        event=partial(Observed, id=message.id, fault=message.body),
         name="signal.fault",
+        at=stored.at,
         cause=message.id,
         headers=stored.headers,
     )
@@ -115,8 +124,9 @@ def read_status(cell: CellName, stored: Stored, until: float) -> Read:
     if isinstance(message, SetAside):
         return message
     return Arrival(
-        event=partial(StatusSeen, id=message.id, at=stored.at, status=message.body),
+        event=partial(StatusSeen, id=message.id, status=message.body),
         name="status.node",
+        at=stored.at,
         cause=message.id,
         headers=stored.headers,
         obeyed=message.body.obeyed,

@@ -125,12 +125,17 @@ def too_many_away(fleet: Fleet, wish: ScheduleMaintenance) -> Reason | None:
     return Reason(code="policy.maintenance_share", numbers=numbers)
 
 
+def _until(fleet: Fleet, wished: Wished, for_s: float) -> float:
+    """The end of something that lasts `for_s`: ledger time may be ahead of the server's clock."""
+    return max(wished.at, fleet.time) + for_s
+
+
 def pause(fleet: Fleet, wished: Wished, wish: Pause) -> list[Entry]:
     """An automation stops for a while."""
     return [
         AutomationPaused(
             automation=wish.automation,
-            until=wished.at + wish.for_s,
+            until=_until(fleet, wished, wish.for_s),
             by=wished.owner,
             why=wish.why,
             wish=wished.seq,
@@ -170,7 +175,7 @@ def hold(fleet: Fleet, wished: Wished, wish: HoldRack) -> list[Entry]:
         RackHeld(
             rack=wish.rack,
             owner=wished.owner,
-            until=wished.at + wish.for_s,
+            until=_until(fleet, wished, wish.for_s),
             why=wish.why,
             wish=wished.seq,
             cause=wished.id,
@@ -206,7 +211,7 @@ def pin(fleet: Fleet, wished: Wished, wish: Pin | Unpin) -> list[Entry]:
 
 def approve(fleet: Fleet, wished: Wished, wish: Approve) -> list[Entry]:
     """A plan may be carried out for a job."""
-    until = wished.at + wish.for_s
+    until = _until(fleet, wished, wish.for_s)
     return [
         JobApproved(job=wish.job, until=until, by=wished.owner, wish=wished.seq, cause=wished.id)
     ]

@@ -103,6 +103,18 @@ async def test_a_snapshot_of_another_history_is_passed_over(bus: Bus) -> None:
     assert (await folded(bus)).last_id == early.last_id
 
 
+async def test_a_commit_of_another_ledger_behind_a_snapshot_does_not_spoil_it(bus: Bus) -> None:
+    early = await grow(bus, 3)
+    await save(bus, early)
+    foreign = replace(early, ledger=LedgerId("another"))
+    author = Author(CellName(bus.cell), "other", 0)
+    sealed = author.seal(foreign, Offer(entries=(LedgerTicked(),), compare=False), 0.0)
+    await bus.ledger.append(sealed.subject, sealed.data, expected=None)
+    late = await grow(bus, 2)
+    await bus.ledger.purge_to(early.seq)
+    assert (dump(await folded(bus)), late.voids) == (dump(late), 1)
+
+
 async def test_without_a_valid_start_it_ends(bus: Bus) -> None:
     early = await grow(bus, 3)
     await save(bus, early)

@@ -29,3 +29,10 @@ def test_a_late_commit_does_not_set_it_back() -> None:
     one.hear(5000.0, 20.0)
     one.hear(5001.0, 25.0)
     assert 5005.0 - 6 * DRIFT < one.now(25.0, 5001.0) <= 5005.0
+
+
+def test_while_ledger_time_is_slowed_down_it_is_followed_and_not_run_ahead_of() -> None:
+    one = clock()
+    one.hear(5000.0, 20.0)
+    one.hear(5001.0, 25.0, slow=True)
+    assert one.now(25.5, 5001.0) == 5001.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rackwright.bus.ports import NO_HEADERS, Stored
 from rackwright.core.machine import Wished, WishSkipped
 from rackwright.host.reading import Arrival, Read, SetAside, read_wish, wishes_of_others
@@ -24,7 +26,7 @@ def read(service: str, type_name: str, data: bytes) -> Read:
 
 def event(read_: Read) -> object:
     assert isinstance(read_, Arrival)
-    return read_.event(now=1.0, mono=1.0)
+    return read_.happens(now=1.0, mono=1.0)
 
 
 def test_a_wish_is_decoded_by_the_service_that_answers_it() -> None:
@@ -52,3 +54,14 @@ def test_every_wish_is_decoded_by_exactly_one_service() -> None:
     for name in ANSWERS:
         assert [name in others for others in theirs].count(False) == 1
     assert wishes_of_others("somebody-else") == frozenset(), "who answers nothing reads everything"
+
+
+@pytest.mark.parametrize(("now", "at"), [(50.0, 50.0), (150.0, 100.0)])
+def test_nothing_was_stored_later_than_now(now: float, at: float) -> None:
+    subject = Subjects(CELL).wish(Owner("ann"), "wish.cordon")
+    stored = Stored(seq=7, at=100.0, subject=subject, data=CORDON, headers=NO_HEADERS)
+    arrival = read_wish(CELL, stored, 5.0)
+    assert isinstance(arrival, Arrival)
+    wished = arrival.happens(now=now, mono=1.0)
+    assert isinstance(wished, Wished)
+    assert wished.at == at

@@ -56,15 +56,15 @@ class Desk:
         assert not any(isinstance(effect, Note) for effect in effects)
         return effects
 
-    def wish(self, wish: Wish, owner: str = "ann") -> int:
-        """Somebody wishes something; the sequence of the wish."""
+    def wish(self, wish: Wish, owner: str = "ann", ago: float = 0.0) -> int:
+        """Somebody wishes something; the sequence of the wish. `ago` by the server's clock."""
         self.seq += 1
         event = Wished(
             **self.times,
             seq=self.seq,
             id=MessageId(f"w{self.seq}"),
             owner=Owner(owner),
-            at=self.fleet.time,
+            at=self.fleet.time - ago,
             wish=wish,
         )
         assert self.give(event) == []

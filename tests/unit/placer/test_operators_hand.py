@@ -6,11 +6,12 @@ from rackwright.core.machine import WakeAt
 from rackwright.core.policy.breaker import breaker_open
 from rackwright.wire.entries.cell import AutomationPaused, BreakerClosed, WishRefused
 from rackwright.wire.entries.job import JobCancelled
-from rackwright.wire.ids import JobId, Owner
+from rackwright.wire.entries.node import RackHeld
+from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
-from rackwright.wire.wishes import Cancel, CloseBreaker, Pause, Swap, Unpause
+from rackwright.wire.wishes import Cancel, CloseBreaker, HoldRack, Pause, Swap, Unpause
 from tests.support.fleets import cell
 from tests.unit.placer.desk import Desk, desk
 
@@ -106,3 +107,12 @@ def test_a_swap_in_a_job_that_has_ended_says_so(at: Desk) -> None:
     assert codes(said) == ["swap.not-running", "unknown-job"]
     assert isinstance(said[0], WishRefused)
     assert said[0].reason.numbers == {"state": "finished"}
+
+
+@pytest.mark.parametrize("ago", [0.0, 3600.0])
+def test_a_hold_lasts_as_long_as_was_asked_though_the_clock_was_set_back(
+    at: Desk, ago: float
+) -> None:
+    at.wish(HoldRack(rack=RackId("r0"), for_s=60.0), ago=ago)
+    now = at.fleet.time
+    assert [one.until for one in at.run() if isinstance(one, RackHeld)] == [now + 60.0]

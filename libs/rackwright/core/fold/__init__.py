@@ -20,6 +20,7 @@ from rackwright.wire.quick import quick
 from rackwright.wire.versions import FOLD_VERSION
 
 MAX_STEP_S = 60.0
+SLEW = 0.5  # of the server's pace, while its clock is behind ledger time
 VERSIONED = frozenset({LedgerCreated.TYPE, CellUpgraded.TYPE})
 UNCOMPARED = frozenset(
     {kind.TYPE for kind in ENTRIES.values() if issubclass(kind, Observation)}
@@ -174,8 +175,16 @@ def _advance(fleet: Fleet, at: float) -> bool:
     """Ledger time: the stored message's, never back, and at most a minute further per commit.
 
     One wild clock then ends no probation; a cell that slept for an hour has caught up after sixty
-    commits, which health-monitors write one a second of. True when it was held back.
+    commits, which health-monitors write one a second of. True when it was held back. While the
+    server's clock is behind, since it was set back, ledger time goes on at half its pace until the
+    two meet: if it stood still instead, nothing that waits for a time would end for so long.
     """
+    if fleet.fold_version >= 2 and fleet.seq > 1:  # the first entry says the version
+        before, fleet.stored_at = fleet.stored_at, at
+        if fleet.ahead > 0.0:
+            passed = min(at - before, MAX_STEP_S) if before else 0.0
+            fleet.time += max(0.0, passed) * SLEW
+            return False
     late = fleet.time > 0.0 and at > fleet.time + MAX_STEP_S
     fleet.time = fleet.time + MAX_STEP_S if late else max(fleet.time, at)
     return late
