@@ -43,10 +43,10 @@ def step(fleet: Fleet, stored: Stored) -> Step:
     if stored.seq != fleet.seq + 1:
         raise CannotRead(stored.seq, f"{fleet.seq + 1} had to come")
     try:
-        cell = CellName(stored.subject.split(".")[1])
+        cell = CellName(stored.subject.partition(".")[2].partition(".")[0])
         commit = read_commit(cell, stored.subject, stored.data)
         folding = fold(fleet, stored.seq, stored.at, commit)
-    except (Unreadable, InvalidSubject, StoppedAt, IndexError) as error:
+    except (Unreadable, InvalidSubject, StoppedAt) as error:
         raise CannotRead(stored.seq, str(error)) from error
     return Step(before=fleet, commit=commit, folding=folding)
 

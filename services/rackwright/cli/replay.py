@@ -27,19 +27,25 @@ from rackwright.wire.message import Entry
 from rackwright.wire.reasons import Reason
 
 SHOWN = 20  # queued jobs
+EXAMPLES = 3  # jobs, where one is not known
+SILENT_S = 60.0  # a ledger goes on at least so often while its cell lives
 
 
 @dataclass(slots=True)
 class Told:
-    """What happened to one job: sequence, seconds since the first commit, the entry."""
+    """What happened to one job: sequence, seconds since the first commit, the entry. `others`: a
+    few of the jobs that there are."""
 
     job: JobId | None
     begin: float | None = None
+    others: list[JobId] = field(default_factory=list)
     story: list[tuple[int, float, Entry]] = field(default_factory=list)
 
     def hear(self, fleet: Fleet, entries: tuple[Entry, ...]) -> None:
         """One commit that had an effect."""
         self.begin = fleet.time if self.begin is None else self.begin
+        if len(self.others) < EXAMPLES:
+            self.others += sorted(fleet.touched_jobs - {*self.others})[:EXAMPLES]
         if self.job is not None and self.job in fleet.touched_jobs:
             for entry in entries:
                 if _concerns(entry, self.job):
@@ -102,7 +108,10 @@ def replay(
     except OSError as error:
         raise Failure(f"{ledger}: {error.strerror}") from error
     if told.job is not None and not told.story:
-        raise Failure(f"nothing was decided about {job} up to sequence {fleet.seq}")
+        others = ", ".join(told.others[:EXAMPLES]) or "none"
+        raise Failure(
+            f"nothing was decided about {job} up to sequence {fleet.seq}; jobs are: {others}"
+        )
     if as_json:
         click.echo(to_json(result(fleet, told)))
     else:
@@ -140,6 +149,9 @@ def folded(ledger: Path, to: int | None, at_s: float | None, told: Told) -> Flee
             told.hear(fleet, made.commit.entries)
     if to is not None and fleet.seq < to:
         raise BadInput(f"--to: the ledger ends at {fleet.seq}")
+    ended = fleet.time - (told.begin or 0.0)
+    if at_s is not None and to is None and at_s > ended + SILENT_S:
+        raise BadInput(f"--at: {at_s:g} is not possible: the ledger ends after {ended:.0f} s")
     return fleet
 
 
@@ -149,6 +161,7 @@ def result(fleet: Fleet, told: Told) -> dict[str, Any]:
     return {
         "ledger": fleet.ledger,
         "seq": fleet.seq,
+        "voids": fleet.voids,
         "time": fleet.time,
         "seconds": fleet.time - (told.begin or 0.0),
         "jobs": _states(fleet),
@@ -192,6 +205,8 @@ def draw(fleet: Fleet, told: Told) -> RenderableType:
         Text(f"GPUs: {gpus or 'none'}"),
         Text(f"room: {room.whole} whole racks, fragmentation {room.fragmentation:.2f}"),
     ]
+    if fleet.voids:
+        parts.append(Text(f"commits without an effect: {fleet.voids} of {fleet.seq}"))
     waiting = [fleet.jobs[name] for name in fleet.queued]
     if waiting:
         parts.append(_queue(waiting))

@@ -1,6 +1,11 @@
 """`rackwright replay` on the recorded ledger of a simulated cell; verify reads the same."""
 
+import errno
+import gzip
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +77,11 @@ def test_the_record_of_a_simulation_passes_verification(recorded: Path) -> None:
         (["--to", "0"], 2, "--to: 0 is not possible"),
         (["--to", "99999999"], 2, "the ledger ends at"),
         (["--at", "-1"], 2, "--at: -1 is not possible"),
-        (["--job", "nobody"], 1, "nothing was decided about nobody"),
+        (["--at", "1e9"], 2, "--at: 1e+09 is not possible: the ledger ends after 7"),
+        (["--at", "nan"], 2, "--at: nan is not possible"),
+        (["--to", "x"], 2, "'x' is not a valid integer"),
+        (["--job", "nobody"], 1, "nobody up to sequence"),
+        (["--job", "nobody"], 1, "jobs are: job-2, job-3, job-4"),
     ],
 )
 def test_bad_input_is_named(recorded: Path, words: list[str], code: int, message: str) -> None:
@@ -83,6 +92,83 @@ def test_bad_input_is_named(recorded: Path, words: list[str], code: int, message
 
 def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
     assert "is not there" in command("replay", str(tmp_path / "none")).output
+
+
+def lines_of(recorded: Path) -> list[str]:
+    (segment,) = recorded.glob("*/*.jsonl")
+    return segment.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def changed(line: str, old: str, new: str) -> str:
+    assert old in line
+    return line.replace(old, new)
+
+
+BROKEN: dict[str, tuple[Callable[[list[str]], str], str]] = {
+    "empty": (lambda _: "", "is empty: a segment has a head and commits"),
+    "only a head": (lambda lines: lines[0], "holds no commit"),
+    "text": (lambda _: "hello\n", ":1: is not JSON"),
+    "a report": (lambda _: '{"policies": []}\n', ":1: is no head of a segment"),
+    "no head": (lambda lines: "".join(lines[1:]), ":1: is no head of a segment"),
+    "cut off": (lambda lines: "".join(lines)[:-100], "is cut off"),
+    "a gap": (lambda lines: "".join(lines[:3] + lines[4:]), ":4: 3 had to come"),
+    "begins late": (lambda lines: "".join(lines[:1] + lines[5:]), "1 had to come"),
+    "another cell": (
+        lambda lines: "".join(
+            [*lines[:5], changed(lines[5], "rackwright.simulated.", "rackwright.b."), *lines[6:]]
+        ),
+        ":6: is of cell 'b', not 'simulated'",
+    ),
+    "another ledger": (
+        lambda lines: changed(lines[0], "simulated-", "b-") + "".join(lines[1:]),
+        "does not create ledger b-",
+    ),
+    "endless time": (
+        lambda lines: "".join(
+            [*lines[:3], re.sub(r'"at":[0-9.]+', '"at":1e999', lines[3], count=1)]
+        ),
+        ":4: is no commit",
+    ),
+    "no subject": (
+        lambda lines: lines[0] + re.sub(r'"subject":"[^"]*"', '"subject":"x"', lines[1], count=1),
+        "cannot be read at 1: subject",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("words", [(), ("--from", "9", "--policy", "no-swap")])
+def test_what_is_no_ledger_is_told(
+    recorded: Path, tmp_path: Path, broken: str, words: tuple[str, ...]
+) -> None:
+    make, said = BROKEN[broken]
+    path = tmp_path / "segment.jsonl"
+    path.write_text(make(lines_of(recorded)), encoding="utf-8")
+    result = command("replay", str(path), *words)
+    assert result.exit_code == 1, result.output
+    assert said in result.output.replace("\n", " ")
+
+
+def test_what_is_no_file_of_lines_is_told(recorded: Path, tmp_path: Path) -> None:
+    (segment,) = recorded.glob("*/*.jsonl")
+    packed = tmp_path / "segment.jsonl.gz"
+    packed.write_bytes(gzip.compress(segment.read_bytes()))
+    assert "is compressed: unpack it first" in command("replay", str(packed)).output
+    assert "is no file and no directory" in command("replay", os.devnull).output
+    assert "must hold one ledger, holds none" in command("replay", str(tmp_path)).output
+    above = command("replay", str(recorded.parent))
+    assert above.exit_code == 1
+    assert "ledger-rackwright holds no segments" in above.output.replace("\n", " ")
+
+
+def test_a_file_that_may_not_be_read(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    result = command("replay", str(recorded))
+    assert result.exit_code == 1
+    assert result.output.replace("\n", "").endswith("ledger-rackwright: Permission denied")
 
 
 def test_recording_needs_a_directory(recorded: Path) -> None:

@@ -106,7 +106,7 @@ def lost(segments: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (cut, ":3: "),
+        (cut, "0000000000000005.jsonl is cut off"),
         (gone, "after 0000000000000001-0000000000000003.jsonl comes"),
         (altered, "cannot be read at 1"),
         (lost, "6 had to come"),
