@@ -31,6 +31,7 @@ PARTS: dict[str, list[type[Any]]] = {
         views.Recoveries,
         views.Defrags,
     ],
+    "services": [views.ServicesAnswer, views.ServiceView, views.CopyView],
     "policy": [views.PolicyAnswer, views.Knob],
     "defrag": [views.DefragAnswer],
 }

@@ -31,7 +31,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What a service needs. `entries`, `hears` and `says` are below the cell's root."""
+    """What a service needs. `entries`, `hears` and `says` are below the cell's root; `asks`: whose
+    copies it counts beside its own."""
 
     entries: tuple[str, ...] = ()
     reads: tuple[Kind, ...] = ()
@@ -40,6 +41,7 @@ class Rights:
     makes: tuple[Kind, ...] = ()
     hears: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    asks: tuple[Role, ...] = ()
 
 
 EVERY_SERVICE: Final = Rights(
@@ -81,6 +83,7 @@ SERVICES: Final[Mapping[Role, Rights]] = MappingProxyType(
         Role.GATEWAY: Rights(
             reads=(Kind.STATUS, Kind.SIGNAL, Kind.DEAD),
             says=("query.>",),
+            asks=tuple(role for role in Role if role is not Role.GATEWAY),
         ),
     }
 )
@@ -147,7 +150,7 @@ def service(cell: str, role: Role, identity: str, *, replicas: int = 1) -> Permi
     if replicas == 1:
         publish += [f"$JS.API.STREAM.CREATE.{stream_name(cell, kind)}" for kind in rights.makes]
     publish += [f"{root}{subject}" for subject in rights.says]
-    publish.append(f"$SRV.PING.rackwright-{role}")  # to count the copies of one's own service
+    publish += [f"$SRV.PING.rackwright-{asked}" for asked in (role, *rights.asks)]
     hears = [f"{root}{subject}" for subject in (*common.hears, *rights.hears)]
     return Permissions(
         publish=tuple(publish),

@@ -39,6 +39,19 @@ class Answer:
 
     id: str
     metadata: dict[str, str]
+    name: str = ""
+    version: str = ""
+
+
+def answered(cell: str, data: bytes) -> Answer | None:
+    """An answer of a copy of this cell; None: it is none."""
+    try:
+        answer = read_json(Answer, data, MAX_ANSWER)
+    except Unreadable:
+        return None
+    metadata = answer.metadata
+    ours = metadata.get("cell") == cell and metadata.get("copy", "").isdigit()
+    return answer if ours else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,20 +168,14 @@ class Presence:
                 self._count()
 
     def _note(self, message: Message) -> None:
-        try:
-            answer = read_json(Answer, message.data, MAX_ANSWER)
-        except Unreadable:
+        answer = answered(self._standing.cell, message.data)
+        if answer is None or answer.id == self._id:
             return
-        metadata = answer.metadata
-        ordinal = metadata.get("copy", "")
-        if answer.id == self._id or metadata.get("cell") != self._standing.cell:
-            return
-        if not ordinal.isdigit():
-            return
-        if int(ordinal) == self._standing.ordinal and answer.id not in self._others:
+        ordinal = int(answer.metadata["copy"])
+        if ordinal == self._standing.ordinal and answer.id not in self._others:
             self._log.error("copy.ordinal_taken", ordinal=ordinal, by=answer.id)
-        ready = metadata.get("ready") == "true"
-        self._others[answer.id] = Copy(ordinal=int(ordinal), mono=self._mono(), ready=ready)
+        ready = answer.metadata.get("ready") == "true"
+        self._others[answer.id] = Copy(ordinal=ordinal, mono=self._mono(), ready=ready)
 
     def _count(self) -> None:
         since = self._mono() - GONE_S

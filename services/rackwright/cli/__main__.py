@@ -46,6 +46,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "node": Entry("nodes:node", "All about one node."),
         "events": Entry("events:events", "What has happened, and what happens."),
         "deadletters": Entry("deadletters:deadletters", "What nobody could read, and why."),
+        "services": Entry("services:services", "Which services answer, and what is missing."),
         "stats": Entry("stats:stats", "The cell in numbers."),
         "defrag": Entry("defrag:defrag", "What defragmentation would do for a job."),
         "verify": Entry("verify:verify", "Check every safety property on the whole ledger."),

@@ -88,7 +88,10 @@ async def wished_for(cell: Cell, wished: Wish, patience_s: float = PATIENCE_S) -
     try:
         return await cell.wish(wished, patience_s=patience_s)
     except asking.Unanswered as error:
-        raise Unanswered(f"{error}; it will be answered as soon as somebody can") from error
+        raise Unanswered(
+            f"{error}; it will be answered as soon as somebody can (`rackwright"
+            " services` tells who is there)"
+        ) from error
 
 
 def tell(answer: Answer, said: Callable[[Answer], str], *, as_json: bool = False) -> None:

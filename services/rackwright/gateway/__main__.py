@@ -6,6 +6,8 @@ from rackwright.gateway.config import HEARS
 from rackwright.gateway.desk import Desk
 from rackwright.gateway.machine import Gateway
 from rackwright.gateway.prometheus import expose
+from rackwright.gateway.roster import Roster
+from rackwright.host.clock import boottime
 from rackwright.host.service import Host, run_service
 
 
@@ -13,11 +15,15 @@ def main() -> None:
     """Run until told to stop."""
     desk = Desk()
 
-    async def beside(host: Host[Any]) -> None:
+    async def serve(host: Host[Any]) -> None:
         expose(host.runner.metrics.registry, desk)
         await desk.serve(host.bus, host.runner)
 
-    run_service(Gateway(), HEARS, patience_s=0.0, beside=[beside], routes=desk.routes())
+    async def count(host: Host[Any]) -> None:
+        desk.roster = roster = Roster(host.bus.cell, boottime)
+        await roster.run(host.bus, f"{host.settings.connect_options().inbox_prefix}.roster")
+
+    run_service(Gateway(), HEARS, patience_s=0.0, beside=[serve, count], routes=desk.routes())
 
 
 if __name__ == "__main__":

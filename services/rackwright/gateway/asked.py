@@ -89,6 +89,11 @@ class Stats(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Services(Part):
+    """Which copies of which services answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyAsked(Part):
     """The settings of the cell."""
 
@@ -107,6 +112,7 @@ QUESTIONS: Mapping[str, type[Part]] = {
     "node": Node,
     "events": Events,
     "stats": Stats,
+    "services": Services,
     "policy": PolicyAsked,
     "defrag": Defrag,
 }

@@ -10,6 +10,7 @@ from rackwright.core.reasons import sentence
 from rackwright.gateway.chronicle import Story
 from rackwright.gateway.counts import Counts
 from rackwright.gateway.machine import State
+from rackwright.gateway.roster import Present
 from rackwright.gateway.views import Line, Why
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Reason
@@ -51,7 +52,10 @@ class Made(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """`now` is the host's estimate of ledger time. `stopped`: where the fold stopped, and why."""
+    """`now` is the host's estimate of ledger time. `stopped`: where the fold stopped, and why.
+
+    `present`: the copies of services that answer.
+    """
 
     cell: str
     fleet: Fleet
@@ -59,17 +63,19 @@ class Context:
     past: Past
     now: float
     stopped: tuple[int, str] | None = None
+    present: tuple[Present, ...] = ()
 
     def made(self) -> Made:
         """What this answer was made from."""
         fleet = self.fleet
+        missing = (present.missing for present in self.present if present.missing)
         return Made(
             cell=self.cell,
             ledger=fleet.ledger,
             seq=fleet.seq,
             time=fleet.time,
             age_s=round(max(0.0, self.now - fleet.time), 3),
-            notices=notices(fleet, self.now),
+            notices=(*missing, *notices(fleet, self.now)),
         )
 
 

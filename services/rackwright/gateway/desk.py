@@ -21,6 +21,7 @@ from rackwright.gateway.context import Context
 from rackwright.gateway.history import History
 from rackwright.gateway.machine import State
 from rackwright.gateway.page import MAX_ANSWER
+from rackwright.gateway.roster import Roster
 from rackwright.gateway.views import Problem
 from rackwright.host.runner import Runner
 from rackwright.wire.codec import to_json
@@ -37,6 +38,7 @@ class Desk:
     """Answers once it is open; before that every question gets a 503."""
 
     def __init__(self) -> None:
+        self.roster: Roster | None = None
         self._runner: Runner[State] | None = None
         self._history: History | None = None
         self._streams = 0
@@ -94,6 +96,7 @@ class Desk:
             past=self._history,
             now=max(standing.fleet.time, time.time()),
             stopped=stopped,
+            present=() if self.roster is None else self.roster.present(),
         )
 
     def ask(self, name: str, question: Part) -> bytes:

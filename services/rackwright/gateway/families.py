@@ -36,8 +36,15 @@ def families(context: Context) -> Iterator[Metric]:
     """All of them, computed now."""
     yield from _fleet(context.fleet, context.now)
     yield from _racks(context.fleet, context.now)
+    yield from _services(context)
     yield from _counted(context)
     yield from measured(context)
+
+
+def _services(context: Context) -> Iterator[Metric]:
+    """Who answers, of every service."""
+    ready = {one.service: float(sum(c.ready for c in one.copies)) for one in context.present}
+    yield _gauges("ready_copies", "Copies that answer and may decide", "service", ready)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

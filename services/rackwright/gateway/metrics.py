@@ -17,7 +17,7 @@ PREFIX = "rackwright_"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "cell": (
         "installed_gpus", "gpus", "nodes", "jobs", "occupancy", "availability", "paused_seconds",
-        "history_complete",
+        "history_complete", "ready_copies",
     ),
     "time": (
         "gpu_hours", "goodput", "training_goodput", "ettr", "checkpoint_age_seconds",

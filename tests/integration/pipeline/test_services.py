@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
+from rackwright.cli.show import ask
 from rackwright.cli.stack import SERVICES
 from rackwright.core.jobs import JobState
+from rackwright.gateway.views import ServicesAnswer
 from rackwright.wire.codec import to_json
 from rackwright.wire.entries.node import NodeUnfit
 from rackwright.wire.entries.slice import SliceSwapped
@@ -90,3 +93,26 @@ async def test_a_fault_while_all_who_would_answer_it_are_down(patient: Live) -> 
     assert {w: p for w, p in now.items() if w != after.worker(1)} == before
     assert node not in live.nodes_of("hurt")
     assert (await live.ended("gone-before")).state is JobState.CANCELLED
+
+
+async def seen(live: Live, silent: set[str]) -> ServicesAnswer:
+    """The first answer of the gateway in which just these are missing."""
+    async with asyncio.timeout(60.0):
+        while True:
+            view, _ = await ask(live.cell, "services", ServicesAnswer)
+            if {one.service for one in view.services if one.missing} == silent:
+                return view
+            await asyncio.sleep(0.2)
+
+
+async def test_a_service_that_is_away_is_missed(patient: Live) -> None:
+    live = patient
+    kept = live.stack.kept["defragmenter-0"]
+    before = await seen(live, set())
+    assert {one.service: len(one.copies) for one in before.services} == dict.fromkeys(SERVICES, 1)
+    kept.hold()
+    kept.kill(signal.SIGKILL)
+    view = await seen(live, {"defragmenter"})
+    assert view.notices == tuple(one.missing for one in view.services if one.missing)
+    kept.release()
+    assert (await seen(live, set())).notices == ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rackwright.gateway.answers import cell, defrag, events, jobs, nodes
+from rackwright.gateway.answers import cell, defrag, events, jobs, nodes, services
 from rackwright.gateway.asked import QUESTIONS
 from rackwright.gateway.context import Context
 from rackwright.gateway.views import Answer
@@ -16,6 +16,7 @@ ANSWERS: Mapping[str, Callable[[Context, Any], Answer]] = {
     "node": nodes.node,
     "events": events.events,
     "stats": cell.stats,
+    "services": services.services,
     "policy": cell.policy,
     "defrag": defrag.defrag,
 }

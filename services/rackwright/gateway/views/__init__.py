@@ -13,6 +13,7 @@ from rackwright.gateway.views.base import (
 )
 from rackwright.gateway.views.cell import (
     BreakerView,
+    CopyView,
     DefragAnswer,
     Defrags,
     EventsAnswer,
@@ -24,6 +25,8 @@ from rackwright.gateway.views.cell import (
     QueuedBy,
     Recoveries,
     ReliabilityView,
+    ServicesAnswer,
+    ServiceView,
     SpareTotals,
     StatsAnswer,
     Work,
@@ -50,6 +53,7 @@ from rackwright.gateway.views.nodes import (
 __all__ = [
     "Answer",
     "BreakerView",
+    "CopyView",
     "DefragAnswer",
     "Defrags",
     "EventsAnswer",
@@ -72,6 +76,8 @@ __all__ = [
     "RankView",
     "Recoveries",
     "ReliabilityView",
+    "ServiceView",
+    "ServicesAnswer",
     "SliceView",
     "SpareTotals",
     "SparesView",

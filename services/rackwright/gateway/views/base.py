@@ -19,7 +19,8 @@ class View(Part):
 class Answer(View):
     """Base of all answers: what they were made from. `age_s`: how long ago that changed last.
 
-    `notices`: what operators have stopped in the whole cell, and an open breaker, in sentences.
+    `notices`: services that do not answer, what operators have stopped in the whole cell, and an
+    open breaker, in sentences.
     """
 
     cell: str

@@ -223,3 +223,35 @@ class DefragAnswer(Answer):
     outcome: str
     text: str
     explanation: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyView(View):
+    """One copy of a service, as it said in the last five seconds. `seq`: up to where it has folded;
+    `stopped_at`: it could not pass this entry; `why`: what keeps it from deciding."""
+
+    copy: int
+    id: str
+    version: str
+    ready: bool
+    seq: int
+    stopped_at: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceView(View):
+    """A service and its copies. `silent_s`: for so long none that may decide has answered, and
+    `missing` says what that means; None: one does."""
+
+    service: str
+    silent_s: float | None
+    missing: str
+    copies: tuple[CopyView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesAnswer(Answer):
+    """All services of the cell."""
+
+    services: tuple[ServiceView, ...]

@@ -1,0 +1,138 @@
+"""Who answers is counted, and who does not is missed: after a while, and in every answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rackwright.bus.permissions import Role
+from rackwright.cli.services import draw_services
+from rackwright.gateway import asked
+from rackwright.gateway.answers.services import services
+from rackwright.gateway.context import Context
+from rackwright.gateway.metrics import metrics
+from rackwright.gateway.roster import GONE_S, Roster
+from rackwright.gateway.views import ServicesAnswer
+from rackwright.wire.codec import to_json
+from tests.unit.cli.drawn import drawn
+from tests.unit.gateway.storied import storied
+
+
+class Around:
+    """A roster, its clock, and copies that say something."""
+
+    def __init__(self) -> None:
+        self.mono = 100.0
+        self.roster = Roster("main", lambda: self.mono)
+        self.roster.unheard()
+
+    def says(self, service: str, copy: int = 0, cell: str = "main", **more: str) -> None:
+        """A copy has answered."""
+        said = {"cell": cell, "copy": str(copy), "ready": "true", "revision": "7", **more}
+        answer = {"name": f"rackwright-{service}", "id": f"{service}-{copy}", "version": "1.0"}
+        self.roster.note(to_json({**answer, "type": "ping", "metadata": said}))
+
+    def all_say(self, *but: str) -> None:
+        for role in Role:
+            if role not in but:
+                self.says(role)
+
+    def later(self, seconds: float) -> None:
+        self.mono += seconds
+
+    def context(self) -> Context:
+        """What answers are made from now."""
+        return replace(storied(1).context(), present=self.roster.present())
+
+    def answer(self) -> ServicesAnswer:
+        return services(self.context(), asked.Services())
+
+
+@pytest.fixture
+def around() -> Around:
+    return Around()
+
+
+def test_a_service_is_missed_when_all_had_time_to_answer(around: Around) -> None:
+    around.later(GONE_S)
+    around.all_say("placer")
+    assert around.context().made()["notices"] == ()
+    around.later(0.1)
+    assert around.context().made()["notices"] == (
+        "no placer has answered for 5 s: no wish about jobs is answered, nothing is placed,"
+        " started or ended",
+    )
+    around.says("placer")
+    assert around.context().made()["notices"] == ()
+
+
+@pytest.mark.parametrize("service", list(Role))
+def test_what_it_means_is_said_of_each_service(around: Around, service: str) -> None:
+    around.later(GONE_S + 1.0)
+    around.all_say(service)
+    (notice,) = around.context().made()["notices"]
+    assert notice.startswith(f"no {service} has answered for 6 s")
+
+
+def test_while_nobody_can_be_asked_nobody_is_missed(around: Around) -> None:
+    around.later(60.0)
+    around.roster.unheard()
+    assert around.context().made()["notices"] == ()
+
+
+def test_copies_that_may_not_decide_do_not_count(around: Around) -> None:
+    around.all_say()
+    around.later(GONE_S + 1.0)
+    around.all_say("placer")
+    around.says("placer", 0, ready="false", why="stopped at 9: unknown", stopped_at="9")
+    around.says("placer", 1, ready="false")
+    assert around.context().made()["notices"] == (
+        "2 copies of the placer answer and none may decide: stopped at 9: unknown",
+    )
+
+
+@pytest.mark.parametrize("cell", ["main", "another"])
+def test_copies_of_other_cells_and_what_is_no_answer_are_passed_over(
+    around: Around, cell: str
+) -> None:
+    around.says("placer", cell=cell)
+    around.says("stranger")
+    around.says("placer", cell="main", copy=1, revision="?")
+    around.roster.note(b"\xff")
+    placer = next(one for one in around.answer().services if one.service == "placer")
+    assert [copy.copy for copy in placer.copies] == ([0, 1] if cell == "main" else [1])
+
+
+def test_a_copy_that_is_silent_is_forgotten(around: Around) -> None:
+    around.says("placer", 0)
+    around.later(GONE_S + 0.1)
+    around.says("placer", 1)
+    placer = next(one for one in around.answer().services if one.service == "placer")
+    assert [(copy.copy, copy.ready, copy.seq) for copy in placer.copies] == [(1, True, 7)]
+
+
+def test_the_picture(around: Around) -> None:
+    around.later(GONE_S + 1.0)
+    around.all_say("defragmenter", "dispatcher")
+    around.says("placer", 1, ready="false", why="behind")
+    around.says("dispatcher", ready="false", stopped_at="9", why="entry x is not known")
+    assert [line.split() for line in drawn(draw_services(around.answer()))] == [
+        ["service", "copy", "read", "to", "version", "state"],
+        ["placer", "0", "7", "1.0", "ready"],
+        ["placer", "1", "7", "1.0", "not", "ready:", "behind"],
+        ["health-monitor", "0", "7", "1.0", "ready"],
+        ["spare-manager", "0", "7", "1.0", "ready"],
+        ["defragmenter", "-", "-", "-", "none", "for", "6", "s"],
+        ["dispatcher", "0", "7", "1.0", "stopped", "at", "9:", "entry", "x", "is", "not", "known"],
+        ["gateway", "0", "7", "1.0", "ready"],
+    ]
+
+
+def test_they_are_counted_for_prometheus(around: Around) -> None:
+    around.says("placer", 0)
+    around.says("placer", 1)
+    around.says("gateway", ready="false")
+    (family,) = [one for one in metrics(around.context()) if one.name == "rackwright_ready_copies"]
+    found = {one.labels["service"]: one.value for one in family.values}
+    assert found == dict.fromkeys(Role, 0.0) | {"placer": 2.0}
