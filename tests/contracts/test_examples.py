@@ -56,7 +56,7 @@ def test_written_anew_it_means_the_same(name: str) -> None:
     message = read(name, example(name))
     assert read(name, encode(message)) == message
     assert holds(json.loads(encode(message)), json.loads(example(name)))
-    assert json.loads(to_json(message, indent=True)) == json.loads(encode(message))
+    assert holds(json.loads(to_json(message, indent=True)), json.loads(encode(message)))
 
 
 @pytest.mark.parametrize("name", examples())

@@ -10,7 +10,7 @@ from rackwright.core.racks import History, Node, Rack
 from rackwright.core.shares import Account, Counts, Usage
 from rackwright.core.topology import Topology
 from rackwright.wire.entries.slice import VictimMove
-from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, PlanId, RackId, WorkerId
+from rackwright.wire.ids import JobId, LedgerId, MessageId, NodeId, Owner, PlanId, RackId, WorkerId
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.quick import quick
 from rackwright.wire.versions import FOLD_VERSION
@@ -82,6 +82,15 @@ class Maintenance:
     told: tuple[tuple[JobId, float], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WishedSwap:
+    """Somebody had the node of a rank replaced: when (ledger time), of which job, and who."""
+
+    at: float
+    job: JobId
+    by: Owner
+
+
 @dataclass(slots=True, kw_only=True)
 class Fleet:
     """The state of a cell at ledger sequence `seq`.
@@ -92,7 +101,7 @@ class Fleet:
     answered; `leaving` every worker that is to end and whose end no entry has recorded. `jobs` are
     those that live; ended ones leave a tombstone for a week, in the order of `ends`. `leaving_of`
     is `leaving` by job; `usage` what owners have used, `counts` the GPUs that
-    limits look at. `histories` is what hardware that had
+    limits look at. `wished_swaps` are those of 24 hours. `histories` is what hardware that had
     faults did, by serial. `closed_by` closed the breaker by hand last, at `closed_at`.
     `touched_racks` and `touched_jobs` are what the last commit changed.
     """
@@ -131,6 +140,7 @@ class Fleet:
     histories: Map[str, History] = Map()
     closed_by: str = ""
     closed_at: float = 0.0
+    wished_swaps: tuple[WishedSwap, ...] = ()
     usage: Map[Account, Usage] = Map()
     counts: Counts = Map()
     verified: tuple[tuple[int, str], ...] = ()

@@ -195,7 +195,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "swap.no-such-rank": ("the job has {ranks} ranks, counted from 0",),
     "swap.not-restartable": ("nobody may restart this job's processes",),
     "swap.part-of-node": ("the job has a part of a node, which has no spare",),
-    "swap.too-many": ("{swaps} swaps were asked for already, {allowed} are allowed",),
+    "swap.too-many": (
+        "{swaps} swaps were wished for in 24 hours, {limit} allows {allowed}: the next in {in_s} s",
+        "{limit} allows none",
+    ),
     # Recovery
     "requeue": ("the job is stopped and queued again as a whole: {rule}",),
     "process": ("{ranks} ranks start again where they are ({codes})",),

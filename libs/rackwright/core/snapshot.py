@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 from immutables import Map
 
-from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan
+from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan, WishedSwap
 from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.jobs import Job, Tombstone, protected
 from rackwright.core.racks import History, Leaving, Node, Rack, Tenancy, refresh_health
@@ -78,6 +78,7 @@ class FleetRecord:
     closed_at: float = 0.0
     histories: tuple[tuple[str, History], ...] = ()
     stored_at: float = 0.0
+    wished_swaps: tuple[WishedSwap, ...] = ()
 
 
 def record(fleet: Fleet) -> FleetRecord:
@@ -115,6 +116,7 @@ def record(fleet: Fleet) -> FleetRecord:
         closed_at=fleet.closed_at,
         histories=tuple(sorted(fleet.histories.items(), key=_serial)),
         stored_at=fleet.stored_at,
+        wished_swaps=fleet.wished_swaps,
     )
 
 
@@ -198,6 +200,7 @@ def load(data: bytes) -> Fleet:
         closed_at=made.closed_at,
         histories=Map(made.histories),
         stored_at=made.stored_at,
+        wished_swaps=made.wished_swaps,
     )
     for number, rack in enumerate(made.racks):
         _add_rack(fleet, number, rack)

@@ -25,14 +25,14 @@ class Automation(StrEnum):
     ALL = "all"
 
 
-def knob(default: Any, unit: str, why: str) -> Any:
-    """A field with its unit and the reason for its default."""
-    return field(default=default, metadata={"unit": unit, "why": why})
+def knob(default: Any, unit: str, why: str, **later: int) -> Any:
+    """A field with its unit and the reason for its default; `since` a fold version, if later."""
+    return field(default=default, metadata={"unit": unit, "why": why, **later})
 
 
-def table(unit: str, why: str) -> Any:
+def table(unit: str, why: str, **later: int) -> Any:
     """A field that holds a value by queue or owner, none by default."""
-    return field(default_factory=dict, metadata={"unit": unit, "why": why})
+    return field(default_factory=dict, metadata={"unit": unit, "why": why, **later})
 
 
 Positive = Annotated[float, Gt(0)]
@@ -139,6 +139,12 @@ class Policy(Part):
     rejoin_s: Positive = knob(180.0, "s", "all ranks back after a swap")
     restart_in_place_s: Positive = knob(30.0, "s", "software exit on a healthy node")
     exit_verdict_s: NotNegative = knob(45.0, "s", "an exit waits for a node fault of the same job")
+    swap_job_day: Natural = knob(
+        3, "swaps", "wished for, a job in 24 h: each takes a node out until it is checked", since=2
+    )
+    swap_owner_day: Natural = knob(
+        6, "swaps", "the same, an owner in all jobs: so many nodes may one word take out", since=2
+    )
     poison_swaps: Counted = knob(3, "swaps", "with one signal: the job is suspect")
     poison_window_s: Positive = knob(3600.0, "s", "window of poison_swaps")
     swap_cost_s: NotNegative = knob(90.0, "s", "stall of a swap")

@@ -23,7 +23,9 @@ SAID = 200  # characters of a check's last words in the ledger
 
 
 def follow(state: State, node: Node, mono: float) -> None:
-    """Note whose answer is waited for, as the fleet has it now."""
+    """Note whose answer is waited for, as the fleet has it now; a cordon may end with it."""
+    if node.cordoned_for:
+        state.evacuate_at = 0.0
     if node.check:
         state.asked.setdefault(node.name, mono)
     else:

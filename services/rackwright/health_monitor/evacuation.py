@@ -2,7 +2,8 @@
 
 They are drained as an operator would: no new work, and what can be restarted leaves by the recovery
 ladder with notice. When the window or the trouble is over they take work again, unless an operator
-had taken them out.
+had taken them out. A node that an owner had a rank swapped away from takes work again when it has
+passed a check.
 """
 
 from math import inf
@@ -10,6 +11,7 @@ from math import inf
 from rackwright.core.fleet import Fleet, Maintenance
 from rackwright.core.jobs import Job
 from rackwright.core.machine import Event, Offer
+from rackwright.core.policy.checks import SWAP, swap_check_due, swap_cleared
 from rackwright.core.policy.windows import leaves
 from rackwright.core.racks import Node
 from rackwright.health_monitor.state import State
@@ -65,7 +67,10 @@ def evacuate(state: State, fleet: Fleet, event: Event) -> Offer | None:
     saving = False
     for name in _in_order(fleet, {*leave, *state.marked}):
         node, because = fleet.node(name), leave.get(name)
-        if because is None:
+        if because is None and node.cordoned_for == SWAP and not swap_cleared(node):
+            if swap_check_due(node):
+                state.checks.setdefault(name, SWAP)
+        elif because is None:
             ends.append(NodeUncordoned(node=name, by=BY))
         elif not node.draining:
             drain = because != MAINTENANCE or _may_leave(state, fleet, node, event.now)

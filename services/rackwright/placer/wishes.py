@@ -2,10 +2,11 @@
 
 A repeated submit (same id, same spec, same owner) needs no entry: the first was the answer. A swap
 asked for by an owner drains the node of that rank: the spare-manager heals the rank elsewhere, and
-the node stays out until somebody has looked at it.
+the node stays out until it has passed a check, or somebody has looked at it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +16,9 @@ from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Offer, Room, Wished
 from rackwright.core.policy.admission import Admitted, admit
+from rackwright.core.policy.checks import SWAP
 from rackwright.core.policy.rights import forbidden
+from rackwright.core.policy.swaps import too_many
 from rackwright.placer.operators import (
     Settled,
     approve,
@@ -70,7 +73,6 @@ from rackwright.wire.wishes import (
 )
 
 SERVICE = "placer"
-MAX_SWAPS = 3  # that owners may ask for, a job and poison window
 LOOKED_AT = 256  # wishes a turn
 
 
@@ -284,13 +286,16 @@ def _swap(fleet: Fleet, wished: Wished, wish: Swap) -> list[Entry]:
     part = job.slice_of(wish.rank)
     if part.gpus:
         return [refused(wished, "swap.part-of-node")]
-    asked = sum(1 for swap in job.swaps if swap.code == "drain")
-    if asked >= MAX_SWAPS:
-        return [refused(wished, "swap.too-many", swaps=asked, allowed=MAX_SWAPS)]
+    over = too_many(fleet, job.id, wished.owner)
+    if over is not None:
+        return [refused(wished, "swap.too-many", **over)]
     node = fleet.node_at(part.rack, part.nodes[wish.rank - part.first_rank])
     why = f"{wished.owner} asked to swap rank {wish.rank} of {job.id}"
     why = f"{why}: {wish.why}"[:1024] if wish.why else why
-    return [NodeCordoned(node=node.name, drain=True, by=wished.owner, why=why, cause=wished.id)]
+    order = NodeCordoned(node=node.name, drain=True, by=wished.owner, why=why, cause=wished.id)
+    if fleet.fold_version < 2:
+        return [order]
+    return [replace(order, because=SWAP, job=job.id)]
 
 
 ANSWERS: dict[str, Callable[[Fleet, Wished, Any], list[Entry]]] = {

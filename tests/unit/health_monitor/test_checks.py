@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
-from rackwright.core.policy.checks import SUSPECT
+from rackwright.core.policy.checks import SUSPECT, SWAP
 from rackwright.core.projection import assignments
 from rackwright.wire.entries.job import JobSuspended
-from rackwright.wire.entries.node import NodeCheckAsked, NodeChecked, NodeRecovered
-from rackwright.wire.ids import JobId, NodeId
+from rackwright.wire.entries.node import (
+    NodeCheckAsked,
+    NodeChecked,
+    NodeCordoned,
+    NodeRecovered,
+    NodeUncordoned,
+)
+from rackwright.wire.ids import JobId, NodeId, Owner
 from rackwright.wire.message import Entry
 from rackwright.wire.nodes import Fitness, Hardware, RepairAction
 from rackwright.wire.policy import Policy
@@ -178,3 +184,49 @@ def test_nodes_of_a_suspect_job_get_no_work_before_they_have_been_checked(b: Ben
 def test_a_job_that_was_suspended_for_another_reason_leaves_its_nodes_alone(b: Bench) -> None:
     b.others(JobSuspended(job=JobId("a"), reason=Reason(code="test")))
     assert asked(b.until(b.mono + 2.0, beating=every(b))) == []
+
+
+def swapped(b: Bench, name: str = "r0-n06") -> list[Entry]:
+    """An owner had a rank swapped away from this node."""
+    order = NodeCordoned(
+        node=NodeId(name), drain=True, by=Owner("ann"), because=SWAP, job=JobId("a")
+    )
+    b.others(order)
+    return b.until(b.mono + 2.0, beating=every(b))
+
+
+def test_a_node_that_was_swapped_away_takes_work_again_when_it_has_passed_a_check(
+    b: Bench,
+) -> None:
+    assert asked(swapped(b)) == [("r0-n06", "swap", False)]
+    assert b.node("r0-n06").cordoned
+    said = answer(b, "r0-n06", passed=True)
+    assert [type(one) for one in said] == [NodeChecked, NodeUncordoned]
+    assert not b.node("r0-n06").cordoned
+    assert asked(swapped(b)) == [("r0-n06", "swap", False)], "the next time it is checked anew"
+
+
+def test_a_node_that_was_swapped_away_and_fails_its_check_stays_out_until_it_is_repaired(
+    b: Bench,
+) -> None:
+    swapped(b)
+    said = answer(b, "r0-n06", passed=False)
+    assert [type(one) for one in said][:1] == [NodeChecked]
+    assert b.node("r0-n06").cordoned
+    assert b.node("r0-n06").fitness is Fitness.NONE
+    b.wish(Repaired(node=NodeId("r0-n06"), action=RepairAction.INSPECT))
+    b.until(b.mono + 2.0, beating=every(b))
+    assert b.node("r0-n06").check_why == "repaired"
+    said = answer(b, "r0-n06", passed=True)
+    assert asked(said) == [("r0-n06", "swap", False)]
+    answer(b, "r0-n06", passed=True)
+    assert not b.node("r0-n06").cordoned
+
+
+def test_a_node_without_a_check_waits_for_an_operator() -> None:
+    b = bench(cell(racks=1, nodes=8))
+    assert swapped(b) == []
+    assert b.until(b.mono + 5.0, beating=every(b)) == []
+    assert b.node("r0-n06").cordoned
+    b.others(NodeUncordoned(node=NodeId("r0-n06"), by=Owner("op")))
+    assert not b.node("r0-n06").cordoned

@@ -243,6 +243,7 @@ def test_swap_drains_the_node_of_the_rank(at: Desk) -> None:
     (cordon,) = offer.entries
     assert isinstance(cordon, NodeCordoned)
     assert (cordon.node, cordon.drain, cordon.by, cordon.wish) == ("r0-n02", True, "bob", None)
+    assert (cordon.because, cordon.job) == ("swap", "a")
     assert offer.wishes_to == 2
     at.commit([offer])
     assert at.run() == []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rackwright.core.evolve import evolve
-from rackwright.core.fleet import Fleet, Maintenance, Place
+from rackwright.core.fleet import Fleet, Maintenance, Place, WishedSwap
 from rackwright.core.fold.keeping import forget_kept
 from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
 from rackwright.core.jobs import Job, Wound, WoundKind, need_of
@@ -30,12 +30,13 @@ from rackwright.wire.entries.node import (
     RackRestored,
     RepairRequested,
 )
-from rackwright.wire.ids import NodeId, WorkerId
+from rackwright.wire.ids import JobId, NodeId, Owner, WorkerId
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.nodes import FITNESS_ORDER, Fitness, Hardware, RackFitness
 
 FAULT_MEMORY_S = 30 * 86_400.0
 CULPRIT_MEMORY_S = 3_600.0
+DAY_S = 86_400.0
 MAX_CULPRITS = 1_024
 
 
@@ -276,6 +277,8 @@ def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
     """No new work; drained: restartable work that is not interactive leaves."""
     place = fleet.places[entry.node]
     put_node(fleet, place, cordoned=True, draining=entry.drain, cordoned_for=entry.because)
+    if entry.job is not None:
+        _swap_wished(fleet, place, entry.job, entry.by)
     if not entry.drain:
         return
 
@@ -285,6 +288,13 @@ def node_cordoned(fleet: Fleet, entry: NodeCordoned) -> None:
         return Wound(rank=rank, kind=WoundKind.DRAIN, code="drain", at=fleet.time)
 
     _wound(fleet, place, drained)
+
+
+def _swap_wished(fleet: Fleet, place: Place, job: JobId, by: Owner) -> None:
+    """It counts for a day; and what the node was checked for before says nothing of this."""
+    kept = tuple(one for one in fleet.wished_swaps if one.at > fleet.time - DAY_S)
+    fleet.wished_swaps = (*kept, WishedSwap(at=fleet.time, job=job, by=by))
+    put_node(fleet, place, check_why="")
 
 
 def node_uncordoned(fleet: Fleet, entry: NodeUncordoned) -> None:

@@ -5,12 +5,14 @@ nothing runs; the agent makes it wait, and begins anew, while something does.
 """
 
 from rackwright.core.racks import Node, Rack
+from rackwright.wire.nodes import Fitness
 from rackwright.wire.policy import Policy
 
 IDLE = "idle"
 RETURNED = "returned"
 REPAIRED = "repaired"
 SUSPECT = "suspect"
+SWAP = "swap"  # also what such a node is cordoned for
 PATIENCE = 2.0  # check limits: the agent ends a check at the first
 
 
@@ -52,3 +54,14 @@ def _last_fault(node: Node) -> float:
 def vouched(node: Node) -> bool:
     """Has somebody said that it is repaired, and has it passed the check that followed?"""
     return node.check_why == REPAIRED and not node.check and not lacks_check(node)
+
+
+def swap_check_due(node: Node) -> bool:
+    """Did a rank leave this node on somebody's word, and could a check say whether it is good?"""
+    able = can_check(node) and not node.suspected and node.fitness is not Fitness.NONE
+    return node.cordoned_for == SWAP and able and not node.check and not swap_cleared(node)
+
+
+def swap_cleared(node: Node) -> bool:
+    """Has it passed the check that followed?"""
+    return node.check_why == SWAP and not node.check and node.check_passed

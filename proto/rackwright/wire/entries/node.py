@@ -14,6 +14,7 @@ from rackwright.wire.message import Counted, Entry, Natural
 from rackwright.wire.nodes import Fitness, Hardware, RackFitness, RackSpec, RepairAction
 from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
+from rackwright.wire.versions import since
 from rackwright.wire.wishes import Why
 
 
@@ -159,8 +160,9 @@ class NodeChecked(Observation):
 class NodeCordoned(Entry):
     """An operator: no new work here. `drain`: and what runs must leave.
 
-    `because`: it is not an operator's word but planned maintenance (`maintenance`) or a rack that
-    must be left (`rack-event`), and ends with it.
+    `because`: it is not an operator's word but planned maintenance (`maintenance`), a rack that
+    must be left (`rack-event`) or a swap that was wished for (`swap`), and ends with it, the last
+    with a check that the node passes. `job`: whose rank is swapped; it counts for it and for `by`.
     """
 
     TYPE: ClassVar[str] = "node.cordoned"
@@ -169,6 +171,7 @@ class NodeCordoned(Entry):
     by: OwnerRef
     why: Why = ""
     because: Annotated[str, Len(0, 63)] = ""
+    job: JobRef | None = since(2, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

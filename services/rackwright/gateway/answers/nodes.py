@@ -105,6 +105,7 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
         session=found.session,
         boot=found.boot,
         cordoned=found.cordoned,
+        cordoned_for=found.cordoned_for,
         draining=found.draining,
         kept_for=found.kept_for,
         kept_until=found.kept_until if found.kept_for is not None else None,

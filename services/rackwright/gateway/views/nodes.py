@@ -104,6 +104,7 @@ class NodeAnswer(Answer):
     session: str | None = None
     boot: str = ""
     cordoned: bool = False
+    cordoned_for: str = ""
     draining: bool = False
     kept_for: str | None = None
     kept_until: float | None = None
