@@ -212,10 +212,8 @@ class Job:
 
     @property
     def all_run(self) -> bool:
-        """Do all ranks of its newest membership run, none of them wounded?"""
-        return (
-            self.state is JobState.RUNNING and not self.wounds and self.started >= self.membership
-        )
+        """Do all ranks of its newest membership run? One whose node is only drained does."""
+        return self.state is JobState.RUNNING and not self.hurt and self.started >= self.membership
 
     @property
     def hurt(self) -> bool:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from rackwright.core.jobs import WoundKind
 from rackwright.core.policy.spares import recover
 from rackwright.wire.entries.job import JobFailed, WorkerFailed
+from rackwright.wire.entries.node import NodeCordoned
 from rackwright.wire.entries.slice import SliceRestarted
+from rackwright.wire.ids import NodeId, Owner
 from tests.support.fleets import cell
 from tests.unit.placer.desk import Desk, desk
 
@@ -68,3 +71,47 @@ def test_one_that_is_being_healed_is_not_watched(at: Desk) -> None:
     at.cell.unfit("r0-n00")
     at.folded()
     assert at.live(120) == []
+
+
+def drained(spares: bool) -> Desk:
+    """A job that is to leave a node, and has a better place for that rank or none."""
+    made = desk(cell(1, nodes=3 if spares else 2))
+    made.started("a", nodes=2, progress_timeout_s=60.0, retry_budget=1)
+    made.other(NodeCordoned(node=NodeId("r0-n01"), drain=True, by=Owner("op")))
+    return made
+
+
+def test_one_that_has_still_to_leave_a_drained_node_is_watched() -> None:
+    made = drained(spares=False)
+    for _ in range(3):
+        assert made.live(50) == []
+        made.progress("a", 1)
+    assert made.live(59) == []
+    said = [one for one in made.live(6) if isinstance(one, WorkerFailed)]
+    assert [(one.rank, one.reason.code) for one in said] == [
+        (0, "progress-timeout"),
+        (1, "progress-timeout.peer"),
+    ]
+    kinds = [(one.rank, one.kind) for one in made.cell.job("a").wounds]
+    assert kinds == [(0, WoundKind.PROCESS), (1, WoundKind.PROCESS)]
+
+
+def test_what_hangs_on_a_drained_node_starts_anew_on_another() -> None:
+    made = drained(spares=True)
+    made.live(66)
+    entries = recover(made.fleet, made.cell.job("a"), made.fleet.time)
+    for entry in entries:
+        made.other(entry)
+    while more := recover(made.fleet, made.cell.job("a"), made.fleet.time):
+        made.other(*more)
+    job = made.cell.job("a")
+    assert (job.wounds, job.retries) == ((), 1)
+    assert job.slices[0].nodes == (0, 2)
+
+
+def test_while_a_rank_is_on_its_way_to_another_node_nobody_is_watched() -> None:
+    made = drained(spares=True)
+    (swap,) = recover(made.fleet, made.cell.job("a"), made.fleet.time)
+    made.other(swap)
+    assert made.live(50) == []  # the new rank has until swap_start_s
+    assert not made.cell.job("a").all_run

@@ -6,7 +6,8 @@ import pytest
 
 from rackwright.core.telling import tell
 from rackwright.wire.entries.job import JobFailed, JobNotified, JobPinned
-from rackwright.wire.ids import JobId, Owner, QueueName
+from rackwright.wire.entries.node import NodeCordoned
+from rackwright.wire.ids import JobId, NodeId, Owner, QueueName
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.policy import Policy
 from rackwright.wire.signals import WorkerState
@@ -115,3 +116,12 @@ def test_gpus_that_were_idle_before_the_start_was_told_are_looked_at_from_it_on(
     made.idle("a", made.fleet.time)
     made.run()
     assert len(told(made, IDLE_S + LATEST)) == 1
+
+
+def test_on_a_drained_node_where_it_stays_to_its_end_it_is_told_and_ended_as_anywhere() -> None:
+    made = at(ends=True)
+    made.other(NodeCordoned(node=NodeId("r0-n00"), drain=True, by=Owner("op")))
+    made.idle("a", made.fleet.time)
+    (said,) = told(made, IDLE_S + LATEST)
+    assert said.reason.code == "gpus.idle"
+    assert [type(one) for one in made.live(120 + LATEST)] == [JobFailed]
