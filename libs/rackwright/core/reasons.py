@@ -281,6 +281,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "maintenance.leave": ("maintenance begins where it is: it leaves at its next checkpoint",),
     "maintenance.stays": ("maintenance begins where it is, and it is not moved: end it in time",),
     "drain.turn": (
+        "replica {replica} of {group} leaves when replica {for_replica} is up, awaited for"
+        " {for_s} s: {serve} of {replicas} serve, and {least} must; drained {drained_s} s ago",
+        "replica {replica} of {group} leaves at its turn: {serve} of {replicas} serve, and {least}"
+        " must; drained {drained_s} s ago",
         "it leaves at its turn: {serve} of {replicas} replicas of {group} serve, and {least} must",
     ),
     "maintenance.window": ("{field} {is} {why}; ask for {ask}",),

@@ -44,6 +44,8 @@ def _health(view: NodeAnswer) -> Iterator[str]:
     if view.cordoned:
         because = f" ({view.cordoned_for})" if view.cordoned_for else ""
         yield ("draining" if view.draining else "cordoned") + because
+    for one in view.stays:
+        yield f"{one.job} stays: {one.waits.text}"
     if view.kept_for is not None and view.kept_until is not None:
         yield f"kept for {view.kept_for}, which failed, for {ago(view.kept_until - view.time)}"
     if view.suspected_at is not None:

@@ -266,8 +266,17 @@ def test_a_replica_that_waits_for_its_turn_to_leave() -> None:
     made.add(NodeCordoned(node=NodeId("r0-n01"), drain=True, by=Owner("ann")))
     assert "stays" not in " ".join(drawn(draw_racks(racks(made.context(), asked.Racks()))))
     made.unfit("r0-n00")
-    waits = "it leaves at its turn: 1 of 2 replicas of web serve, and 1 must"
-    assert f"r0: web stays, {waits}" in drawn(draw_racks(racks(made.context(), asked.Racks())))
+    waits = (
+        "replica 1 of web leaves when replica 0 is up, awaited for 0 s: 1 of 2 serve, and 1 must;"
+        " drained 0 s ago"
+    )
+    told = " ".join(drawn(draw_racks(racks(made.context(), asked.Racks()))))
+    assert f"r0: web stays, {waits}" in told
+    told = " ".join(drawn(draw_node(node(made.context(), asked.Node(node=NodeId("r0-n01"))))))
+    assert f"web stays: {waits}" in told
+    told = " ".join(drawn(draw_node(node(made.context(), asked.Node(node=NodeId("r0-n00"))))))
+    assert "stays" not in told
     lines = drawn(draw_job(job(made.context(), asked.Job(job=JobId("web"))), story=False))
-    wounds = [line for line in lines if line.startswith("wounded")]
-    assert [line.partition("; ")[2] for line in wounds] == ["", waits]
+    told = " ".join(lines)
+    assert told.count("wounded: ") == 2
+    assert f"wounded: rank 1 (drain, drain); {waits}" in told

@@ -7,6 +7,7 @@ from rackwright.core.jobs import Job, Slice, WoundKind
 from rackwright.core.legality.sizes import gang_of
 from rackwright.core.policy.beside import moves_beside
 from rackwright.core.policy.elastic import replica_of
+from rackwright.core.policy.refusing import Numbers
 from rackwright.wire.jobs import JobClass
 from rackwright.wire.reasons import Reason
 
@@ -35,15 +36,19 @@ def its_turn(fleet: Fleet, job: Job, part: Slice, now: float) -> Reason | None:
         return None
     if any(window.begin <= now for window in windows_over(fleet, job, part, now)):
         return None
-    return Reason(
-        code="drain.turn",
-        numbers={
-            "group": job.spec.groups[part.group].name,
-            "serve": len(serve),
-            "replicas": len(there),
-            "least": least,
-        },
-    )
+    drained = [one.at for one in job.wounds if job.slice_of(one.rank) is part]
+    numbers: Numbers = {
+        "group": job.spec.groups[part.group].name,
+        "replica": part.replica,
+        "serve": len(serve),
+        "replicas": len(there),
+        "least": least,
+        "drained_s": round(now - min(drained, default=now), 1),
+    }
+    first = min(there - serve, default=None)
+    if first is not None:
+        numbers |= {"for_replica": first, "for_s": round(now - job.state_at, 1)}
+    return Reason(code="drain.turn", numbers=numbers)
 
 
 def gives_up(fleet: Fleet, job: Job, part: Slice, now: float) -> Maintenance | None:

@@ -1,6 +1,6 @@
 """Racks and nodes: the picture of each, and all about one node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -9,7 +9,7 @@ from rackwright.core.index import bits
 from rackwright.core.occupancy import node_use
 from rackwright.core.policy.probation import history, recent_faults
 from rackwright.core.policy.spares import drain_waits
-from rackwright.core.racks import Node, NodeFault, Rack
+from rackwright.core.racks import Node, NodeFault, Rack, Tenancy
 from rackwright.core.reasons import sentence
 from rackwright.gateway import asked, views
 from rackwright.gateway.asked import not_found
@@ -54,14 +54,14 @@ def rack_view(fleet: Fleet, rack: Rack, now: float) -> views.RackView:
         held_until=rack.held_until if held else None,
         spares=spares_view(rack, now),
         nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
-        stays=tuple(islice(_stays(fleet, rack, now), JOBS_NAMED)),
+        stays=tuple(islice(_stays(fleet, rack.tenancies, now), JOBS_NAMED)),
     )
 
 
-def _stays(fleet: Fleet, rack: Rack, now: float) -> Iterator[views.StayView]:
-    """Jobs with a replica on drained nodes here whose turn to leave has not come."""
+def _stays(fleet: Fleet, tenancies: Iterable[Tenancy], now: float) -> Iterator[views.StayView]:
+    """Jobs with a replica on drained nodes among these whose turn to leave has not come."""
     told: set[str] = set()
-    for tenancy in rack.tenancies:
+    for tenancy in tenancies:
         job = fleet.jobs[tenancy.job]
         if job.id in told or not job.wounds:
             continue
@@ -123,6 +123,7 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
         faults_elsewhere=tuple(map(_fault, _elsewhere(fleet, found))),
         boards_failed=len({one.serial for one in recent_faults(found, context.now) if one.serial}),
         tenants=tuple(_tenants(context, rack, place.node, seen)),
+        stays=tuple(_stays(fleet, rack.tenants_at(place.node), context.now)),
         status_at=None if seen is None else seen.at,
         obeyed=None if seen is None else seen.status.obeyed,
         story=lines,

@@ -88,7 +88,8 @@ class FaultView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAnswer(Answer):
-    """Everything about one node. `obeyed` is the ledger sequence its agent has obeyed."""
+    """Everything about one node. `obeyed` is the ledger sequence its agent has obeyed; `stays` are
+    the tenants that are to leave and wait for their turn."""
 
     node: NodeCell
     rack: str
@@ -123,6 +124,7 @@ class NodeAnswer(Answer):
     faults_elsewhere: tuple[FaultView, ...] = ()
     boards_failed: int = 0
     tenants: tuple[TenantView, ...] = ()
+    stays: tuple[StayView, ...] = ()
     status_at: float | None = None
     obeyed: int | None = None
     story: tuple[Line, ...] = ()

@@ -140,9 +140,15 @@ def test_what_is_waited_for_is_told() -> None:
     drain_all(made)
     assert drain_waits(made.fleet, made.job("web"), 0, made.fleet.time) is None
     assert leave(made) == [0]
+    made.wait(40.0)
     reason = drain_waits(made.fleet, made.job("web"), 1, made.fleet.time)
     assert reason is not None
-    assert sentence(reason) == "it leaves at its turn: 2 of 3 replicas of web serve, and 2 must"
+    assert sentence(reason) == (
+        "replica 1 of web leaves when replica 0 is up, awaited for 40 s:"
+        " 2 of 3 serve, and 2 must; drained 40 s ago"
+    )
+    made.start("web")
+    assert drain_waits(made.fleet, made.job("web"), 1, made.fleet.time) is None
     assert drain_waits(made.fleet, made.job("web"), 0, made.fleet.time) is None
 
 
