@@ -53,6 +53,11 @@ class Policy(Part):
     )
     queue_priority: dict[QueueRef, Priority] = table("", "highest priority a queue takes")
     queue_gpus: dict[QueueRef, Natural] = table("GPUs", "most a queue may have at once")
+    queue_guarantee: dict[QueueRef, Natural] = table(
+        "GPUs",
+        "promised to a queue: others use them while it does not, and give way",
+        since=2,
+    )
     queue_pinned_gpus: dict[QueueRef, Natural] = table(
         "GPUs", "most that pinned work of a queue may have at once"
     )

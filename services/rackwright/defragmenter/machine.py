@@ -30,13 +30,14 @@ from rackwright.core.policy.defrag import (
     still_holds,
 )
 from rackwright.core.policy.defrag_course import course, notices
+from rackwright.core.policy.guarantees import is_owed
 from rackwright.core.policy.pinning import lowest_priority
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.core.policy.zero_spares import in_want, planned_move
 from rackwright.defragmenter.state import Decided, Ending, Look, State
 from rackwright.wire.entries.job import JobNotified
 from rackwright.wire.entries.slice import DefragPlanned
-from rackwright.wire.ids import JobId, PlanId, WorkerId
+from rackwright.wire.ids import JobId, PlanId, QueueName, WorkerId
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause
 
@@ -207,21 +208,26 @@ def _for_spares(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
 
 def to_look_at(state: State, fleet: Fleet, now: float) -> list[JobId]:
     """Jobs blocked by movable topology; of those that lack capacity, of each priority the one that
-    waits longest, if work of a lower priority has what it lacks."""
+    waits longest, if work of a lower priority has what it lacks, and of each queue the one that
+    waits longest of its highest priority, if others have what the queue is promised."""
     found: list[JobId] = []
     first: dict[int, tuple[float, JobId]] = {}
+    promised: dict[QueueName, tuple[int, float, JobId]] = {}
     for name in state.blocked:
         job = fleet.jobs[name]
         if job.blocked is not None and job.blocked.code == Cause.CAPACITY:
             one = (job.submitted_at, name)
             first[job.spec.priority] = min(one, first.get(job.spec.priority, one))
+            if is_owed(fleet, job):
+                its = (-job.spec.priority, *one)
+                promised[job.spec.queue] = min(its, promised.get(job.spec.queue, its))
         else:
             found.append(name)
     if first and now >= state.lowest_at:
         state.lowest_at = now + LOOK_S
         state.lowest = lowest_priority(fleet)
     found += [name for priority, (_, name) in first.items() if priority > state.lowest]
-    return found
+    return list(dict.fromkeys([*found, *(name for _, _, name in promised.values())]))
 
 
 def _wake(event: Turn, at: float) -> WakeAt:

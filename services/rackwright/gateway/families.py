@@ -16,6 +16,8 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.histograms import Histogram
 from rackwright.core.jobs import JobState
 from rackwright.core.occupancy import gpu_states, occupancy, slurm_fragmentation, startable
+from rackwright.core.policy.guarantees import borrowed, guaranteed, used
+from rackwright.core.shares import Limited
 from rackwright.gateway.context import Context
 from rackwright.gateway.counts import Counts
 from rackwright.gateway.measured import measured
@@ -28,6 +30,7 @@ from rackwright.wire.entries.slice import (
     SliceMoved,
     SliceSwapped,
 )
+from rackwright.wire.ids import QueueName
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause
 
@@ -103,7 +106,20 @@ def _fleet(fleet: Fleet, now: float) -> Iterator[Metric]:
         "automation",
         {one.value: max(0.0, fleet.paused.get(one, 0.0) - now) for one in Automation},
     )
+    yield from _queues(fleet)
     yield from _room(fleet)
+
+
+def _queues(fleet: Fleet) -> Iterator[Metric]:
+    """Of queues that have GPUs or are promised some."""
+    names = {QueueName(name) for what, name in fleet.counts if what is Limited.QUEUE}
+    queues = sorted(names | set(fleet.policy.queue_guarantee))
+    for name, text, of in (
+        ("queue_gpus", "GPUs that a queue has, those on lent spares apart", used),
+        ("queue_guaranteed_gpus", "GPUs that a queue is promised", guaranteed),
+        ("queue_borrowed_gpus", "GPUs that a queue has beyond what it is promised", borrowed),
+    ):
+        yield _gauges(name, text, "queue", {one: float(of(fleet, one)) for one in queues})
 
 
 _LIVING = frozenset({"queued", "placed", "running", "finishing", "suspended"})

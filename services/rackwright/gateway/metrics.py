@@ -26,7 +26,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "waiting": (
         "queue_depth", "blocked_jobs", "blocked_gpus", "blocked_seconds", "blocked_gpu_seconds",
         "queue_wait_seconds", "bounded_slowdown", "time_to_rack_seconds", "starved_jobs",
-        "share_gpu_hours", "share_weight",
+        "share_gpu_hours", "share_weight", "queue_gpus", "queue_guaranteed_gpus",
+        "queue_borrowed_gpus",
     ),
     "room": (
         "startable_segments", "idle_by_segment", "fragmentation", "slurm_fragmentation",

@@ -4,16 +4,16 @@ A shape that has been tried in vain is tried again only after something that cou
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import inf
 from types import MappingProxyType
 
 from rackwright.core.jobs import Job
-from rackwright.wire.ids import JobId, Owner
+from rackwright.wire.ids import JobId, Owner, QueueName
 
-Shape = Hashable
+Shape = tuple[QueueName, Hashable]
 NOBODY: Mapping[Owner, float] = MappingProxyType({})
 Order = tuple[int, int, float, JobId]
 """One owner's jobs: higher priority, then work taken off its nodes, then the earlier submit, then
@@ -27,16 +27,15 @@ def order_of(job: Job) -> Order:
 
 
 def shape_of(job: Job) -> Shape:
-    """Everything that placement looks at."""
+    """Everything that placement looks at; its queue first."""
     spec = job.spec
-    return (
+    return spec.queue, (
         spec.nodes,
         spec.gpus,
         spec.cpus,
         spec.memory_gb,
         spec.groups,
         spec.priority,
-        spec.queue,
         spec.job_class,
         spec.slice_nodes,
         spec.slice_multiple,
@@ -54,6 +53,11 @@ def shape_of(job: Job) -> Shape:
         spec.time_limit_s,
         job.pinned_by != "",
     )
+
+
+def queue_of(shape: Shape) -> QueueName:
+    """The queue of all jobs of this shape."""
+    return shape[0]
 
 
 @dataclass(slots=True)
@@ -144,16 +148,21 @@ class JobQueue:
         return len({owner for shape in self.untried for owner in self.groups[shape]}) > 1
 
     def candidates(
-        self, standings: Mapping[Owner, float] = NOBODY, starved: Collection[JobId] = ()
+        self,
+        standings: Mapping[Owner, float] = NOBODY,
+        starved: Collection[JobId] = (),
+        promised: Iterable[QueueName] = (),
     ) -> "Candidates":
         """Jobs of untried shapes, best first. `standings`: what owners have used lately for what
-        they deserve; `starved` jobs are first of their priority.
+        they deserve; `starved` jobs are first of their priority, then those of queues that have
+        less than they are `promised`.
         """
-        return Candidates(queue=self, standings=standings, starved=starved)
+        return Candidates(queue=self, standings=standings, starved=starved, promised=set(promised))
 
 
-Turn = tuple[int, int, int, float, float, JobId]
-"""Whose turn it is: priority, work taken off its nodes, starved, owner's standing, submit, id."""
+Turn = tuple[int, int, int, int, float, float, JobId]
+"""Whose turn it is: priority, work taken off its nodes, starved, of a queue that has less than it
+is promised, owner's standing, submit, id."""
 
 
 @dataclass(slots=True)
@@ -163,13 +172,26 @@ class Candidates:
     queue: JobQueue
     standings: Mapping[Owner, float]
     starved: Collection[JobId]
+    promised: set[QueueName] = field(default_factory=set)
     heads: list[tuple[Turn, int, Shape, Owner]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.heads = [
-            (self._turn(owner, group[0]), 0, shape, owner)
+            (self._turn(shape, owner, group[0]), 0, shape, owner)
             for shape in self.queue.untried
             for owner, group in self.queue.groups[shape].items()
+        ]
+        heapify(self.heads)
+
+    def has_its_share(self, queue: QueueName) -> None:
+        """This queue has what it is promised: its jobs are as others from now on."""
+        if queue not in self.promised:
+            return
+        self.promised.discard(queue)
+        groups = self.queue.groups
+        self.heads = [
+            (self._turn(shape, owner, groups[shape][owner][place]), place, shape, owner)
+            for _, place, shape, owner in self.heads
         ]
         heapify(self.heads)
 
@@ -180,16 +202,18 @@ class Candidates:
         """That of the best job that is left; -1 when none is."""
         return -self.heads[0][0][0] if self.heads else -1
 
-    def _turn(self, owner: Owner, order: Order) -> Turn:
+    def _turn(self, shape: Shape, owner: Owner, order: Order) -> Turn:
         priority, head, at, name = order
-        return (priority, head, name not in self.starved, self.standings.get(owner, 0.0), at, name)
+        promised = bool(self.promised) and queue_of(shape) in self.promised
+        standing = self.standings.get(owner, 0.0)
+        return (priority, head, name not in self.starved, not promised, standing, at, name)
 
     def next(self) -> tuple[JobId, Shape]:
         """The best job that is left, and its shape. Its successor is a candidate from now on."""
         turn, place, shape, owner = heappop(self.heads)
         group = self.queue.groups[shape][owner]
         if place + 1 < len(group):
-            after = (self._turn(owner, group[place + 1]), place + 1, shape, owner)
+            after = (self._turn(shape, owner, group[place + 1]), place + 1, shape, owner)
             heappush(self.heads, after)
         return turn[-1], shape
 

@@ -7,6 +7,7 @@ from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.machine import Effect, Event, Offer, WakeAt
 from rackwright.core.policy.fairness import standings
+from rackwright.core.policy.guarantees import below
 from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.core.policy.starvation import kept_for_starved, kept_from
@@ -64,7 +65,7 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
     entries: list[JobPlaced] = []
     growth = Growth(state.queue, fleet)
     standing = whose_turn(state, fleet, event)
-    candidates = state.queue.candidates(standing.used or NOBODY, standing.starved)
+    candidates = state.queue.candidates(standing.used or NOBODY, standing.starved, below(fleet))
     in_vain = 0
     trial = fleet
     while candidates and len(entries) < state.group and in_vain < IN_VAIN:
@@ -87,6 +88,8 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
         )
         entries.append(entry)
         trial = apply(trial, entry)
+        if job.spec.queue not in below(trial):
+            candidates.has_its_share(job.spec.queue)
     if not candidates:
         trial = growth.up_to(-1, trial, standing.kept, event.now)
     effects: list[Effect] = [Offer(entries=tuple(entries))] if entries else []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rackwright.core.evolve import evolve
 from rackwright.core.jobs import Job, JobState
 from rackwright.placer.jobqueue import JobQueue, order_of
-from rackwright.wire.ids import JobId, Owner
+from rackwright.wire.ids import JobId, Owner, QueueName
 from rackwright.wire.jobs import JobSpec
 
 
@@ -133,3 +133,25 @@ def test_the_starved_job_of_a_priority_is_before_fairness() -> None:
     used = {Owner("ann"): 9.0}
     order = names(queue, standings=used, starved=starved.values())
     assert order == ["back", "older", "poor", "old", "low"]
+
+
+def test_a_queue_that_has_less_than_it_is_promised_is_first_of_its_priority() -> None:
+    queue = JobQueue()
+    ours = QueueName("ours")
+    for one in (
+        job("other", 1.0),
+        job("ours-1", 2.0, queue=ours),
+        job("ours-2", 3.0, queue=ours),
+        job("high", 4.0, priority=60),
+        job("starved", 5.0, owner="bob"),
+    ):
+        queue.put(one, 0.0)
+    starved = [JobId("starved")]
+    assert names(queue, starved=starved) == ["high", "starved", "other", "ours-1", "ours-2"]
+    found = names(queue, starved=starved, promised=[ours])
+    assert found == ["high", "starved", "ours-1", "ours-2", "other"]
+    candidates = queue.candidates(promised=[ours], starved=starved)
+    assert [candidates.next()[0] for _ in range(3)] == ["high", "starved", "ours-1"]
+    candidates.has_its_share(QueueName("nobody"))
+    candidates.has_its_share(ours)
+    assert [candidates.next()[0] for _ in range(2)] == ["other", "ours-2"]

@@ -219,7 +219,8 @@ def over_limits(case: Blocked, chosen: Chosen) -> str | None:
     if len(victims) > policy.defrag_max_victims:
         return "victims"
     for name, indexes in victims.items():
-        if fleet.jobs[name].spec.priority == case.job.spec.priority:
+        victim = fleet.jobs[name]
+        if victim.spec.priority == case.job.spec.priority and not case.takes_back(victim):
             gpus = moved(case, [(name, index) for index in indexes])
             if (len(indexes), gpus) >= case.size:
                 return "not-smaller"
@@ -235,10 +236,11 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
             reason = Reason(code="limits", numbers=dict(sorted(search.beyond.items())))
     else:
         cost = search.best[1].cost
-        again = release_at(case, max(case.now + cost / case.gpus * HOUR, drained_at(case)))
+        worth_s = 0.0 if case.owed else cost / case.gpus * HOUR  # what is owed is not waited for
+        again = release_at(case, max(case.now + worth_s, drained_at(case)))
         if again is not None:
             outcome = Outcome.RELEASE
-        elif cost * case.fleet.policy.defrag_kappa > gain and not case.starved:
+        elif cost * case.fleet.policy.defrag_kappa > gain and not case.unpriced:
             outcome, again = Outcome.DEAR, pays_at(case, cost)
     chosen, settled = search.best or (None, None)
     return Verdict(
@@ -358,6 +360,6 @@ def _still_pays(
         cost += terms(case, there, home_s, victim.move).total
     if before > entry.cost_gpu_h * (1.0 + 1e-9):
         return f"costs {before:.2f} GPU-h, not {entry.cost_gpu_h:.2f}"
-    if cost * fleet.policy.defrag_kappa > benefit(case) and not case.starved:
+    if cost * fleet.policy.defrag_kappa > benefit(case) and not case.unpriced:
         return f"costs {cost:.2f} GPU-h and does not pay"
     return None

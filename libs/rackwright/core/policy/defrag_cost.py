@@ -9,6 +9,7 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, Slice, is_movable
 from rackwright.core.policy.ask import Ask, ask_of, kept_off
 from rackwright.core.policy.cut import Cut, cut
+from rackwright.core.policy.guarantees import owed, takes_back
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.pinning import Checkpoints, stays, unsaved
 from rackwright.core.policy.prices import HOUR, recently_stopped, weight
@@ -29,7 +30,8 @@ class Blocked:
 
     `gpus` is what it asks for; `prices` is filled as jobs are looked at. `evicts`: work of lower
     priority that finds no home may go into the queue. `starved`: it has waited too long to ask what
-    it costs.
+    it costs. `owed`: its queue is promised these GPUs, and takes them back from whoever has more
+    than it is promised.
     """
 
     fleet: Fleet
@@ -42,12 +44,22 @@ class Blocked:
     notice_s: float
     evicts: bool = False
     starved: bool = False
+    owed: bool = False
     prices: dict[JobId, Price] = field(default_factory=dict)
 
     @property
     def size(self) -> tuple[int, int]:
         """Slices and GPUs: what is as large or larger does not make room at equal priority."""
         return len(self.made.pieces), self.gpus
+
+    @property
+    def unpriced(self) -> bool:
+        """Need a plan for it not pay?"""
+        return self.starved or self.owed
+
+    def takes_back(self, victim: Job, gone: int = 0) -> bool:
+        """Is it owed what this job has, whose queue loses `gone` GPUs besides?"""
+        return self.owed and takes_back(self.fleet, self.job.spec.queue, victim, gone)
 
     def price(self, name: JobId) -> Price:
         """What moving this job costs, its home free at once, or what forbids it."""
@@ -69,17 +81,20 @@ def blocked(
     kept = kept_off(fleet, job.spec.priority)
     starved = is_starved(fleet, job, now)
     for_capacity = job.blocked is not None and job.blocked.code == Cause.CAPACITY
+    gpus = gpus_asked(fleet, made)
+    promised = owed(fleet, job, gpus)
     return Blocked(
         fleet=fleet,
         job=job,
         made=made,
         ask=ask_of(fleet, job, made, kept),
-        gpus=gpus_asked(fleet, made),
+        gpus=gpus,
         checkpoints=checkpoints,
         now=now,
         notice_s=fleet.policy.defrag_notice_s if notice_s is None else notice_s,
-        evicts=starved or for_capacity,
+        evicts=starved or for_capacity or promised,
         starved=starved,
+        owed=promised,
     )
 
 
@@ -112,6 +127,8 @@ def _unsettled(victim: Job) -> str | None:
 def _outranks(case: Blocked, victim: Job) -> str | None:
     """At equal priority only what is smaller makes room, so A moves B moves A cannot occur."""
     theirs, ours = victim.spec.priority, case.job.spec.priority
+    if theirs >= ours and case.takes_back(victim):
+        return None
     if theirs > ours:
         return "higher-priority"
     if theirs == ours and len(victim.slices) == 1 and (1, victim_gpus(case, victim)) >= case.size:

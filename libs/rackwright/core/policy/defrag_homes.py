@@ -5,6 +5,7 @@ order, the largest first. Nobody else moves, so no home needs a further victim. 
 only what sat on lent spares may do so again.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from rackwright.core.evolve import evolve
@@ -19,11 +20,12 @@ from rackwright.core.policy.defrag_racks import Left
 from rackwright.core.policy.defrag_search import Chosen
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.gangs import choose
+from rackwright.core.policy.guarantees import counting, falls_short
 from rackwright.core.policy.placement import Slices, place_on
 from rackwright.core.policy.small import place_small
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.entries.slice import CostTerms, VictimMove
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, QueueName
 from rackwright.wire.reasons import Reason
 
 
@@ -65,9 +67,10 @@ def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
     for one in slices:
         seat(trial, case.job, one, case.job.membership + 1)
     homes: list[Home] = []
+    gone: Counter[QueueName] = Counter()
     for name, indexes in _largest_first(case, leaves):
         victim = case.fleet.jobs[name]
-        home = _home(case, trial, victim, indexes) or _evicted(case, victim)
+        home = _home(case, trial, victim, indexes) or _evicted(case, victim, gone)
         if home is None:
             return Reason(code="no-home", numbers={"job": name})
         homes.append(home)
@@ -159,15 +162,23 @@ def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) ->
     )
 
 
-def _evicted(case: Blocked, victim: Job) -> Home | None:
-    """No home: work of lower priority may wait for one, where capacity or starvation asks for it.
+def _evicted(case: Blocked, victim: Job, gone: Counter[QueueName]) -> Home | None:
+    """No home: work of lower priority may wait for one, where capacity or starvation asks for it,
+    and work that has more than its queue is promised, where somebody is owed it.
 
-    Nobody is evicted for work of equal priority, and no service at all.
+    Nobody is evicted otherwise for work of equal priority, and no service at all; and for another
+    queue's work nobody whose queue is left with less than it is promised. `gone`: GPUs by queue of
+    those that are evicted already.
     """
-    if not case.evicts or victim.spec.priority >= case.job.spec.priority:
+    queue = victim.spec.queue
+    lower = victim.spec.priority < case.job.spec.priority
+    if not case.evicts or not (lower or case.takes_back(victim, gone[queue])):
+        return None
+    if queue != case.job.spec.queue and falls_short(case.fleet, victim, gone[queue]):
         return None
     if is_movable(victim.spec):
         return None
+    gone[queue] += counting(case.fleet, victim)
     cost = terms(case, victim, 0.0, VictimMove.QUEUE)
     return Home(job=victim.id, move=VictimMove.QUEUE, homes=(), cost=cost)
 

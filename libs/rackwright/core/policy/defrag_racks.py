@@ -235,7 +235,8 @@ def price_of_slice(case: Blocked, name: JobId, index: int) -> CostTerms | str:
     """What it costs to have this slice leave: the price of its job, or what forbids it."""
     price = case.price(name)
     victim = case.fleet.jobs[name]
-    if isinstance(price, str) or victim.spec.priority != case.job.spec.priority:
+    equal = victim.spec.priority == case.job.spec.priority and not case.takes_back(victim)
+    if isinstance(price, str) or not equal:
         return price
     smaller = (1, slice_gpus(case.fleet, victim.part(index))) < case.size
     return price if smaller else "not-smaller"

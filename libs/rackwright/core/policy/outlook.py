@@ -12,6 +12,7 @@ from rackwright.core.jobs import Job, need_of
 from rackwright.core.policy.ask import Ask, Same
 from rackwright.core.policy.cut import Cut
 from rackwright.core.policy.draft import Draft
+from rackwright.core.policy.guarantees import owed, takes_back
 from rackwright.core.policy.nominal import bins_of, fitting, scattered
 from rackwright.core.policy.pinning import Checkpoints, stays
 from rackwright.core.racks import Rack, refresh_health, without_kept
@@ -153,13 +154,23 @@ def pins(case: InTheWay, victim: JobId) -> bool:
     """May this work not make room for the blocked job? The rules are those of plans but for what
     passes by itself: that it is young, was moved lately, starts or is wounded.
 
-    At equal priority only smaller work makes room, so A moves B moves A cannot occur.
+    At equal priority only smaller work makes room, so A moves B moves A cannot occur. Who is owed
+    its place takes it back from any priority.
     """
     job = case.fleet.jobs[victim]
     theirs, ours = job.spec.priority, case.blocked.spec.priority
+    if theirs >= ours and _takes_back(case, job):
+        return stays(case.fleet, job, case.checkpoints, case.fleet.time) is not None
     if theirs > ours or (theirs == ours and _as_large(case, job)):
         return True
     return stays(case.fleet, job, case.checkpoints, case.fleet.time) is not None
+
+
+def _takes_back(case: InTheWay, victim: Job) -> bool:
+    blocked = case.blocked
+    return owed(case.fleet, blocked, case.gpus) and takes_back(
+        case.fleet, blocked.spec.queue, victim
+    )
 
 
 def _as_large(case: InTheWay, job: Job) -> bool:

@@ -6,8 +6,8 @@ from rackwright.wire.reasons import Reason
 
 
 def beyond_the_cell(fleet: Fleet, policy: Policy) -> Reason | None:
-    """A queue that is promised more GPUs than there are, or as many spare racks as there are racks;
-    None if all can stand."""
+    """A queue that may have more GPUs than there are, or as many spare racks as there are racks, or
+    guarantees that cannot be kept; None if all can stand."""
     racks = len(fleet.racks)
     if racks and policy.spare_racks >= racks:
         why = f"leaves none of the {racks} racks of the cell to work"
@@ -18,6 +18,21 @@ def beyond_the_cell(fleet: Fleet, policy: Policy) -> Reason | None:
             if most and gpus > most:
                 why = f"is more than the {most} GPUs of the cell"
                 return _wrong(f"{name}.{queue}", gpus, why, f"{most} or fewer")
+    return _promises(fleet, policy)
+
+
+def _promises(fleet: Fleet, policy: Policy) -> Reason | None:
+    """All guarantees together are no more than the cell, and each no more than its queue may have
+    at once."""
+    most, total = fleet.installed_gpus, sum(policy.queue_guarantee.values())
+    if most and total > most:
+        why = f"promise {total} GPUs in all, and the cell has {most}"
+        return _wrong("queue_guarantee", total, why, f"{most} or fewer in all")
+    for queue, gpus in sorted(policy.queue_guarantee.items()):
+        limit = policy.queue_gpus.get(queue, gpus)
+        if gpus > limit:
+            why = f"is more than the {limit} GPUs that queue_gpus lets it have"
+            return _wrong(f"queue_guarantee.{queue}", gpus, why, f"{limit} or fewer")
     return None
 
 
