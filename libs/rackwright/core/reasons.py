@@ -215,6 +215,11 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "tenants.none": ("no work in the rack may be preempted",),
     "tenants.dear": ("preempting in the rack costs more than moving the slice",),
     "free-rack": ("another rack has {nodes} free nodes: {rack}", "another rack is free"),
+    "lent-rack": (
+        "a spare rack of the cell, which was lent, has {nodes} nodes once its tenants are gone:"
+        " {rack}",
+        "a spare rack of the cell is taken back",
+    ),
     "racks.none": ("no other rack has {nodes} free nodes", "no other rack is free"),
     "evict": ("work that may be preempted makes room in another rack",),
     "victims.none": ("no work elsewhere may be preempted",),

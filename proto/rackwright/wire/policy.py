@@ -94,6 +94,9 @@ class Policy(Part):
         0, "racks", "whole ones kept for slices whose rack cannot heal them, as by a switch fault"
     )
     lend_spares: bool = knob(True, "", "2 % of the cell more work, simulated")
+    lend_spare_racks: bool = knob(
+        True, "", "whole spare racks too, to jobs of one slice: else they stand idle", since=2
+    )
     lent_max_nodes: Natural = knob(2, "nodes", "only small jobs are lent a spare")
     lent_grace_s: NotNegative = knob(5.0, "s", "a lent job is killed for a swap")
     interactive_movable_queues: tuple[QueueRef, ...] = knob(

@@ -171,7 +171,10 @@ def _spares(
     if job.spec.gpus == 0:
         yield from _unspoilt(fleet, rack, part)
     if part.lent:
-        if not alone or not lendable(fleet.policy, job) or size > fleet.policy.lent_max_nodes:
+        full = operators_slice(fleet.policy, fleet.topology, job.spec.queue)
+        most = full - 1 if _whole_spare(fleet, rack) else 0
+        large = size > max(most, fleet.policy.lent_max_nodes)
+        if not alone or not lendable(fleet.policy, job) or large:
             yield f"slice {part.index}: may not be lent spares"
         return
     if size >= operators_slice(fleet.policy, fleet.topology, job.spec.queue):
@@ -184,6 +187,12 @@ def _spares(
     left = len(good - taken - mine)
     if mine & good and left < target:
         yield f"{rack.spec.rack}: {left} spares are left of {target}"
+
+
+def _whole_spare(fleet: Fleet, rack: Rack) -> bool:
+    """May it be one that is kept for the cell: nobody is in it but who is lent it?"""
+    lends = fleet.policy.spare_racks > 0 and fleet.policy.lend_spare_racks
+    return lends and all(tenancy.lent for tenancy in rack.tenancies)
 
 
 def _unspoilt(fleet: Fleet, rack: Rack, part: SlicePlacement) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rackwright.core.policy.elastic import (
     replica_price,
     shrink_price,
 )
-from rackwright.core.policy.moves import cleared_seat, free_seat, pays
+from rackwright.core.policy.moves import Cleared, cleared_seat, free_seat, lent_rack, pays
 from rackwright.core.policy.neighbours import Swap, in_rack, notice_price, swap_price
 from rackwright.core.policy.prices import requeue_price, stall
 from rackwright.core.policy.replacements import Case
@@ -120,7 +120,7 @@ class Climb:
         return [] if swap is None else [self._swapped(swap), *self._restarted()]
 
     def _price_without_tenant(self) -> float:
-        if self._elsewhere is not None:
+        if self._elsewhere is not None or self._lent_rack is not None:
             return self._move_price()
         case = self.case
         if goes_on_without(case.job, case.part) is None:
@@ -147,17 +147,36 @@ class Climb:
     def _elsewhere(self) -> Seat | None:
         return free_seat(self.case)
 
+    @cached_property
+    def _lent_rack(self) -> Cleared | None:
+        return lent_rack(self.case)
+
     def _move_price(self) -> float:
         return stall(self.case.fleet, self.case.job, self.case.fleet.policy.move_cost_s)
 
     def _move(self) -> list[Healing]:
         seat, size = self._elsewhere, self.case.part.size
         if seat is None:
-            self.record.skip(Rung.FREE_RACK, "racks.none", self._move_price(), nodes=size)
-            return []
+            return self._take_back(size)
         rack = self.case.fleet.rack_name(seat.rack)
         self.record.take(Rung.FREE_RACK, "free-rack", self._move_price(), nodes=size, rack=rack)
         return [self._moved(seat, Victims())]
+
+    def _take_back(self, size: int) -> list[Healing]:
+        """A spare rack of the cell that is lent."""
+        lent = self._lent_rack
+        if lent is None:
+            self.record.skip(Rung.FREE_RACK, "racks.none", self._move_price(), nodes=size)
+            return []
+        self.record.take(
+            Rung.FREE_RACK,
+            "lent-rack",
+            self._move_price() + lent.victims.loss,
+            nodes=size,
+            rack=self.case.fleet.rack_name(lent.seat.rack),
+            evicted=len(lent.victims.jobs),
+        )
+        return [self._moved(lent.seat, lent.victims)]
 
     def _moved(self, seat: Seat, victims: Victims) -> SliceMoved:
         case = self.case

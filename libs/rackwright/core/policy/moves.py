@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from rackwright.core.index import bits
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.prices import stall
 from rackwright.core.policy.replacements import Case
@@ -88,6 +89,20 @@ def cleared_seat(case: Case) -> Cleared | None:
     return best
 
 
+def lent_rack(case: Case) -> Cleared | None:
+    """The spare rack of the cell that costs those it is lent to least to give back; they have no
+    notice, as on any spare, and it need not pay."""
+    draft = _draft(case)
+    best: Cleared | None = None
+    if case.small or not case.fleet.policy.spare_racks:
+        return None
+    for number in bits(spare_racks(case.fleet) & draft.ask.racks):
+        found = _clear(case, draft, number, lent_only=True)
+        if found is not None and (best is None or found.victims.loss < best.victims.loss):
+            best = found
+    return best
+
+
 def _promising(case: Case, draft: Draft) -> list[int]:
     shapes = sorted(
         (-shape.usable, racks & draft.ask.racks)
@@ -103,12 +118,12 @@ def _promising(case: Case, draft: Draft) -> list[int]:
     return found
 
 
-def _clear(case: Case, draft: Draft, number: int) -> Cleared | None:
+def _clear(case: Case, draft: Draft, number: int, *, lent_only: bool = False) -> Cleared | None:
     fleet, size = case.fleet, case.part.size
     rack = fleet.racks[number]
     fit = rack.takes_full if draft.ask.across else rack.takes
     fit &= ~draft.ask.barred.get(number, 0)
-    notice = fleet.policy.recovery_notice_s
+    notice = 0.0 if lent_only else fleet.policy.recovery_notice_s
 
     def may(tenancy: Tenancy) -> bool:
         victim = fleet.jobs[tenancy.job]
@@ -116,7 +131,7 @@ def _clear(case: Case, draft: Draft, number: int) -> Cleared | None:
             return False
         if tenancy.lent:
             return not case.small and may_take_back(fleet, victim)
-        return may_evict(fleet, victim, case.job, case.now, equals=True)
+        return not lent_only and may_evict(fleet, victim, case.job, case.now, equals=True)
 
     best: Cleared | None = None
     for alike in draft.alike(rack, fit):

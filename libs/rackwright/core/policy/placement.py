@@ -6,9 +6,10 @@ what is free by `scattered`; the order of preference is in `scoring`.
 
 from dataclasses import replace
 
+from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
-from rackwright.core.policy.ask import Ask, ask_of, kept_off
+from rackwright.core.policy.ask import Ask, ask_of, kept_for_wounded, kept_off, spare_racks
 from rackwright.core.policy.cut import Cut, Piece, cut, least_replicas
 from rackwright.core.policy.draft import Draft, Seat
 from rackwright.core.policy.gangs import place_gang, variants
@@ -29,7 +30,24 @@ def place(fleet: Fleet, job: Job, keep_off: int = 0) -> Slices | None:
     `keep_off`: a set of racks to leave alone, besides those that are kept for recovery.
     """
     kept = kept_off(fleet, job.spec.priority)
-    return place_on(fleet, job, kept | keep_off)
+    found = place_on(fleet, job, kept | keep_off)
+    if found is None and fleet.policy.spare_racks and fleet.policy.lend_spare_racks:
+        found = _on_a_spare_rack(fleet, job, keep_off)
+    return found
+
+
+def _on_a_spare_rack(fleet: Fleet, job: Job, keep_off: int) -> Slices | None:
+    """A lent seat in a whole rack that is kept for the cell, where there is no other place."""
+    racks = spare_racks(fleet)
+    made = cut(job.spec, fleet.policy, fleet.topology)
+    if not racks or not isinstance(made, Cut) or job.spec.gpus == 0:
+        return None
+    ask = ask_of(fleet, job, made, keep_off)
+    if not ask.lendable or made.pieces[0].nodes >= ask.full:
+        return None  # a full slice is too much to be killed with five seconds' notice
+    wounded = kept_for_wounded(fleet, job.spec.priority) if fleet.wounded else 0
+    found = place_on(fleet, job, fleet.topology.all_racks & ~racks | wounded | keep_off)
+    return None if found is None else tuple(evolve(part, lent=True) for part in found)
 
 
 def place_on(fleet: Fleet, job: Job, keep_off: int = 0) -> Slices | None:
