@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import structlog
+
 from rackwright.agent import kept_logs, lease, orphans, processes
 from rackwright.agent.files import disk_refuses, try_to_replace
 from rackwright.agent.launch import Launcher, launch, lay_out, tell
@@ -35,6 +37,20 @@ from rackwright.agent.refusals import (
     NoLease,
     UnknownWorker,
 )
+
+
+log = structlog.get_logger()
+SAID = 4096  # bytes of a supervisor's last words that are looked at
+
+
+def _last_line(path: Path) -> str:
+    """What a supervisor said last before it ended, as Python says why it could not go on."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - SAID))
+            return file.read().decode(errors="replace").strip().rpartition("\n")[2]
+    except OSError:
+        return ""
 
 
 class WorkerStore:
@@ -308,6 +324,8 @@ class WorkerStore:
             self._apply(self._read(worker_id))
             record = self._records[worker_id]
             if not (record.ended and record.reaped):
+                said = _last_line(self.files(worker_id).directory / "supervisor.log")
+                log.error("supervisor.lost", worker=worker_id, state=record.state.value, said=said)
                 self._clean(worker_id)
 
     def _clean(self, worker_id: str) -> None:

@@ -271,6 +271,21 @@ async def test_supervisor_killed_nothing_of_its_worker_is_left(
     assert [pid for pid in (record.pid, child) if lives(pid)] == []
 
 
+async def test_what_a_supervisor_said_last_is_in_the_agents_log(make_node: MakeNode) -> None:
+    node = make_node()
+    node.feed(60)
+    record = await node.run("j/0/1", "sleep 600")
+    words = "Traceback (most recent call last):\nOSError: [Errno 22] Invalid argument\n"
+    (node.store.files("j/0/1").directory / "supervisor.log").write_text(words)
+    with capture_logs() as logs:
+        os.kill(record.supervisor, signal.SIGKILL)
+        await node.end("j/0/1")
+    lost = [line for line in logs if line["event"] == "supervisor.lost"]
+    assert [(one["worker"], one["said"]) for one in lost] == [
+        ("j/0/1", "OSError: [Errno 22] Invalid argument")
+    ]
+
+
 async def test_supervisor_killed_while_no_agent_ran(make_node: MakeNode, tmp_path: Path) -> None:
     node = make_node()
     node.feed(60)
