@@ -38,7 +38,6 @@ from rackwright.agent.refusals import (
     UnknownWorker,
 )
 
-
 log = structlog.get_logger()
 SAID = 4096  # bytes of a supervisor's last words that are looked at
 
