@@ -15,7 +15,7 @@ from rackwright.bus.streams import PRODUCTION, Limits
 from rackwright.cli.durations import duration
 from rackwright.cli.failures import BadInput, Unreachable
 from rackwright.cli.numbers import Whole
-from rackwright.cli.policyfile import read_policy
+from rackwright.cli.policyfile import read_policy, suits
 from rackwright.cli.preparing import deal, prepare
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.host.files.topologyfile import read_topology
@@ -85,6 +85,7 @@ def create(
     with explained():
         text = b"" if policy is None else policy.read_bytes()
         settings = Policy() if policy is None else read_policy(text, name=str(policy))
+        suits(settings, specs, name=str(policy))
         if fleet_dir is not None:
             _write_fleets(fleet_dir, specs, fleets)
     sizes = PRODUCTION if limits == "production" else Limits()

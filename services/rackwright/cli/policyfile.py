@@ -1,12 +1,16 @@
 """A policy file: YAML or JSON with the settings that differ from what the cell has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from rackwright.cli.failures import BadInput
+from rackwright.core.policy.settings import beyond
+from rackwright.core.reasons import sentence
 from rackwright.host.files.text import Document, decode
 from rackwright.host.files.yamltext import read_yaml
 from rackwright.wire.codec import Unreadable, read_value, to_json
+from rackwright.wire.nodes import RackSpec
 from rackwright.wire.policy import Policy
 
 MAX_POLICY_FILE = 65_536
@@ -18,6 +22,15 @@ def read_policy(data: bytes, *, name: str, base: Policy | None = None) -> Policy
     told = document.mapping((), document.value, "a policy")
     document.only((), told, [field.name for field in fields(Policy)])
     return _merged(document, told, base or Policy())
+
+
+def suits(policy: Policy, racks: Sequence[RackSpec], *, name: str) -> Policy:
+    """The settings, if they can stand in a cell of these racks. Raises BadInput."""
+    gpus = sum(len(rack.nodes) * rack.gpus_per_node for rack in racks)
+    problem = beyond(len(racks), gpus, policy)
+    if problem is not None:
+        raise BadInput(f"{name}: {sentence(problem)}")
+    return policy
 
 
 def _merged(document: Document, told: Mapping[str, Any], base: Policy) -> Policy:

@@ -18,7 +18,7 @@ from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.keeper import keep_server
 from rackwright.cli.numbers import Whole
 from rackwright.cli.output import NotRead
-from rackwright.cli.policyfile import read_policy
+from rackwright.cli.policyfile import read_policy, suits
 from rackwright.cli.session import DEFAULT_USER, explained, run, state_dir_option
 from rackwright.cli.stack import SERVICES, Stack, StackOptions
 from rackwright.core.fleet import Fleet
@@ -152,11 +152,13 @@ def _options(state_dir: Path, told: dict[str, Any]) -> StackOptions:
     if NAME.fullmatch(told["cell"]) is None:
         raise BadInput(f"--cell: {told['cell']!r} is not lower-case letters, digits and dashes")
     with explained():
+        racks = _racks(told)
+        policy = _policy(told["policy"], told["owners"])
         return StackOptions(
             state_dir=state_dir,
-            racks=_racks(told),
+            racks=racks,
             cell=told["cell"],
-            policy=_policy(told["policy"], told["owners"]),
+            policy=suits(policy, racks, name=str(told["policy"])),
             owners=tuple(check_name("owner", owner) for owner in told["owners"]),
             nats_port=told["nats_port"] or -1,
             http_port=told["http_port"],

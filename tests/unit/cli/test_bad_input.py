@@ -247,6 +247,32 @@ def test_bad_policy_files_name_the_field(tmp_path: Path, text: str, told: str) -
         assert told in result.output
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "queue_guarantee: {a: 100, b: 45}\n",
+            "queue_guarantee 145 is in all more than the 144 GPUs of the cell",
+        ),
+        ("queue_gpus: {a: 145}\n", "queue_gpus.a 145 is more than the 144 GPUs of the cell"),
+        ("spare_racks: 2\n", "spare_racks 2 leaves none of the 2 racks of the cell to work"),
+    ],
+)
+def test_a_policy_file_that_promises_more_than_the_racks_have(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    bus = ["--nats", "nats://127.0.0.1:1", "--user", "admin"]
+    for words in (
+        ["up", "--racks", "2", "--nodes-per-rack", "18"],
+        ["create", "--racks", "2x18x4", *bus],
+    ):
+        result = invoke(tmp_path / "state", *words, "--policy", str(file))
+        assert result.exit_code == 2, result.output
+        assert told in " ".join(result.output.split())
+
+
 def test_a_topology_with_a_node_in_two_racks(tmp_path: Path) -> None:
     file = tmp_path / "topology.yaml"
     file.write_text("racks:\n- {rack: a, nodes: n1}\n- {rack: b, nodes: n1}\n")
