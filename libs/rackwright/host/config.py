@@ -223,4 +223,6 @@ def _servers(text: str) -> tuple[str, ...]:
 def _password(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(f"{PREFIX}_PASSWORD")
+    if f"{PREFIX}_PASSWORD" in os.environ:
+        raise BadSetting("password-file", f"{PREFIX}_PASSWORD is set too: give one of the two")
     return file.read_text(encoding="utf-8").rstrip("\r\n")

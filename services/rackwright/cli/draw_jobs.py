@@ -173,6 +173,7 @@ def _workers(ranks: list[RankView]) -> Iterator[str]:
     for rank in ranks:
         state = "waits" if rank.waits_for else (rank.state or "not reported")
         state = "ready" if rank.ready and state == "running" else state
+        state += " (pretended)" if rank.pretended else ""
         counts[state] = counts.get(state, 0) + 1
     for state, count in counts.items():
         yield f"{count} {state}"

@@ -123,6 +123,8 @@ def _elsewhere(where: Where, job: JobId, rank: int | None) -> None:
     if not ranks:
         why = f", and waits: {view.waits.text}" if view.waits is not None else ""
         raise Failure(f"no output of job {job} is on this machine; it is {view.job.state}{why}")
+    if all(one.pretended for one in ranks):
+        raise Failure(f"the agents of {job} only pretend to run it: nothing is printed")
     one = ranks[0]
     worker = f"{job}.{one.rank}.{one.incarnation}"
     nodes = ", ".join(dict.fromkeys(other.node for other in ranks[:8]))

@@ -120,6 +120,17 @@ def test_an_xid_swaps_one_node_and_nothing_else(shell: Shell) -> None:
     cancel(shell, "train")
 
 
+def test_pretended_work_is_called_so_and_prints_nothing(shell: Shell) -> None:
+    submit(shell, "only", 1)
+    assert "1 ready (pretended)" in shell("job", "only")[1]
+    code, output = shell("logs", "only")
+    assert (code, output) == (
+        1,
+        "Error: the agents of only only pretend to run it: nothing is printed\n",
+    )
+    cancel(shell, "only")
+
+
 def test_operators_orders(shell: Shell) -> None:
     assert shell("cordon", "r02-n01", "--why", "noise") == (0, "r02-n01 takes no new work\n")
     assert shell.json("node", "r02-n01")["cordoned"] is True

@@ -107,7 +107,7 @@ def test_a_job() -> None:
         "because (test): test",
         "",
         "slice  rack  ranks  nodes        spares  workers",
-        "0      r0    0-2    r0-n[00-02]  1 of 1  1 ready, 2 not reported",
+        "0      r0    0-2    r0-n[00-02]  1 of 1  1 ready (pretended), 2 not reported",
         "",
         "    21 TT:TT job.queued            submitted by ann, waits in queue default",
         "    22 TT:TT job.placed            placed (membership 1) on r0 (3 nodes): test",

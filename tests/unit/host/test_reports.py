@@ -123,6 +123,19 @@ def test_a_password_may_be_in_a_file(environment: pytest.MonkeyPatch, tmp_path: 
     assert found.password == "open-sesame"
 
 
+def test_a_password_is_given_once(
+    environment: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("open-sesame\n")
+    environment.setenv("RACKWRIGHT_PASSWORD", "another")
+    with pytest.raises(SystemExit):
+        parse("placer", ["--user", "bob", "--password-file", str(file)])
+    said = capsys.readouterr().err
+    assert "password-file: RACKWRIGHT_PASSWORD is set too" in said
+    assert "another" not in said
+
+
 def test_a_service_may_have_settings_of_its_own(environment: pytest.MonkeyPatch) -> None:
     mine = click.Option(["--depth"], type=int, default=3)
     assert parse("placer", [], [mine]).more == {"depth": 3}

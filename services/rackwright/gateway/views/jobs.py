@@ -59,7 +59,8 @@ class RankView(View):
     """One rank: where it is, which process of it, and what its node said of it last.
 
     `state` None: its node has not spoken of this worker. `waits_for`: workers that must end first;
-    the first of them is on node `waits_on`, and was given a notice of `waits_notice_s`.
+    the first of them is on node `waits_on`, and was given a notice of `waits_notice_s`. A worker
+    that runs and has no `pid` is pretended: it holds its node, executes nothing and prints nothing.
     """
 
     rank: int
@@ -75,6 +76,11 @@ class RankView(View):
     waits_for: tuple[str, ...] = ()
     waits_on: str = ""
     waits_notice_s: float = 0.0
+
+    @property
+    def pretended(self) -> bool:
+        """Does it run without a process?"""
+        return self.state == "running" and self.pid is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
