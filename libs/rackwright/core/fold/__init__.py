@@ -179,15 +179,19 @@ def _advance(fleet: Fleet, at: float) -> bool:
     server's clock is behind, since it was set back, ledger time goes on at half its pace until the
     two meet: if it stood still instead, nothing that waits for a time would end for so long.
     """
+    ahead = fleet.time - at
     if fleet.fold_version >= 2 and fleet.seq > 1:  # the first entry says the version
         before, fleet.stored_at = fleet.stored_at, at
-        if fleet.ahead > 0.0:
+        if ahead > 0.0:
             passed = min(at - before, MAX_STEP_S) if before else 0.0
             fleet.time += max(0.0, passed) * SLEW
             return False
-    late = fleet.time > 0.0 and at > fleet.time + MAX_STEP_S
-    fleet.time = fleet.time + MAX_STEP_S if late else max(fleet.time, at)
-    return late
+    if ahead < -MAX_STEP_S and fleet.time > 0.0:
+        fleet.time += MAX_STEP_S
+        return True
+    if ahead < 0.0:
+        fleet.time = at
+    return False
 
 
 def _broken_chain(fleet: Fleet, commit: Commit[Any]) -> str | None:
