@@ -66,8 +66,10 @@ STATES: dict[str, float] = {
 KINDS = (*RATES, *RATES_ADDED, *STATES)
 LONG = frozenset({"long silence", "minority"})  # they last longer than a node is waited for
 
+PROMISED = QueueName("promised")  # a third of the jobs are in it, and take back what others have
 POLICY = Policy(
     slice_nodes=4,
+    queue_guarantee={PROMISED: 12},
     cpu_only_queues=(QueueName("default"),),
     heartbeat_s=1.0,
     suspect_after_s=2.5,

@@ -8,7 +8,7 @@ from random import Random
 from rackwright.bus.streams import Kind
 from rackwright.sim.paths import WindyPath
 from rackwright.wire.codec import encode
-from rackwright.wire.ids import JobId, NodeId, Owner
+from rackwright.wire.ids import JobId, NodeId, Owner, QueueName
 from rackwright.wire.jobs import Checkpoint, Group, JobClass, JobSpec, OnLostLease, TopologyNeed
 from rackwright.wire.message import Body
 from rackwright.wire.policy import Automation
@@ -28,7 +28,7 @@ from rackwright.wire.wishes import (
     Uncordon,
     Unpause,
 )
-from tests.simulation.knobs import LONG
+from tests.simulation.knobs import LONG, PROMISED
 from tests.simulation.world import World
 
 OWNERS = (Owner("ann"), Owner("bob"))
@@ -100,6 +100,7 @@ class Users:
             grace_s=random.choice((0.0, 0.5, 2.0)),
             keep_on_failure=number % 4 == 3,
             prefer_previous=number % 3 == 1,
+            queue=PROMISED if number % 3 == 0 else QueueName("default"),
             pretend_s=self._length(number, random.choice((0.2, 2.0, 5.0, 9.0))),
             **size,  # type: ignore[arg-type]
         )
