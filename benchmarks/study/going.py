@@ -10,6 +10,7 @@ import click
 from benchmarks.study.grid import Grid, Point, arrivals, plan
 from rackwright.simulator.policies import POLICIES
 from rackwright.simulator.running import as_json, run
+from rackwright.simulator.stopping import stopping
 
 
 def run_missing(grid: Grid, root: Path, end: float | None, side: int = 1) -> tuple[int, int]:
@@ -41,7 +42,9 @@ def _late(end: float | None) -> bool:
 def run_one(grid: Grid, root: Path, point: Point, seed: int, policy: str) -> str:
     """Run this one and keep its result in its file; a line that says so."""
     path = grid.file(root, point, seed, policy)
-    made = run(POLICIES[policy], arrivals(grid.cell, point, seed), plan(grid.cell, point, seed))
+    jobs, how = arrivals(grid.cell, point, seed), plan(grid.cell, point, seed)
+    with stopping() as stop:
+        made = run(POLICIES[policy], jobs, how, stop=stop)
     work, seconds = made.result["work_goodput"], made.result["cpu_s"]
     told = f"{point.name} seed {seed} {policy}: work {work:.2%}, {seconds:.0f} s"
     if made.partial:

@@ -38,6 +38,7 @@ class Engine:
         self.random = Random(seed)
         self.now = start
         self.handled = 0
+        self._halted = False
         self._heap: list[tuple[float, int, Timer]] = []
         self._asked = 0
 
@@ -75,10 +76,15 @@ class Engine:
         return False
 
     def run(self, until: float) -> None:
-        """Make all calls due up to `until`; then it is `until`."""
-        while (at := self.next_at()) is not None and at <= until:
+        """Make all calls due up to `until`; then it is `until`, unless it was halted before."""
+        while not self._halted and (at := self.next_at()) is not None and at <= until:
             self.one()
-        self.now = max(self.now, until)
+        if not self._halted:
+            self.now = max(self.now, until)
+
+    def halt(self) -> None:
+        """Make no further call; that of this moment is made whole."""
+        self._halted = True
 
     def chance(self, odds: float) -> bool:
         """Does it happen? Draws nothing for what never does."""

@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from rackwright.cli.failures import BadInput, Failure
@@ -23,6 +24,7 @@ from rackwright.simulator.readers import Trace
 from rackwright.simulator.recording import Recorder
 from rackwright.simulator.report import NoPlots, row_of, write
 from rackwright.simulator.running import Outcome, Plan, as_json, run
+from rackwright.simulator.stopping import Stop, stopping
 from rackwright.simulator.workload import DAY, BadTrace, SimJob
 from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
 
@@ -151,7 +153,7 @@ def simulate(
     """Run the machines of a cell in virtual time; the same seed gives the same result.
 
     Jobs come from --trace (normalized columns, or those of the Acme, ITP and Philly traces), or are
-    drawn with --generate. Ctrl-C leaves a report marked partial.
+    drawn with --generate. Ctrl-C or SIGTERM leaves a report marked partial.
 
     \b
     Examples:
@@ -163,10 +165,11 @@ def simulate(
         plan = _plan(racks, options)
         if options["record"] and out is None:
             raise BadInput("--record needs --out")
-        outcomes = list(_run_all(policies, plan, options, out))
+        with stopping() as stop:
+            outcomes = list(_run_all(policies, plan, options, out, stop))
         about = _about(racks, options)
         if out is not None:
-            write(outcomes, about, out)
+            write(outcomes, about, out, not_run=[one.name for one in policies[len(outcomes) :]])
     except BadTrace as error:
         raise BadInput(str(error), field=error.column or "--trace") from error
     except BadModel as error:
@@ -176,7 +179,7 @@ def simulate(
     except OSError as error:
         raise Failure(f"{error.filename}: {error.strerror}") from error
     _tell(outcomes, out, as_json)
-    if any(outcome.partial for outcome in outcomes):
+    if stop.asked:
         raise SystemExit(INTERRUPTED)
 
 
@@ -208,12 +211,15 @@ def _plan(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Plan:
     )
 
 
-def _jobs(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Iterator[SimJob]:
-    """The same jobs each time it is asked."""
+def _jobs(
+    racks: tuple[RackSpec, ...], options: dict[str, Any]
+) -> tuple[Iterator[SimJob], Trace | None]:
+    """The same jobs each time it is asked, and the trace that they are read from."""
     gpus = max(rack.gpus_per_node for rack in racks)
     habits = Habits(seed=options["seed"], gpus_per_node=gpus)
     if options["trace"] is not None:
-        return jobs(Trace(options["trace"]).rows(sort=options["sort"]), habits)
+        trace = Trace(options["trace"])
+        return jobs(trace.rows(sort=options["sort"]), habits), trace
     installed = sum(len(rack.nodes) * rack.gpus_per_node for rack in racks)
     rows = generated(
         options["generate"],
@@ -221,34 +227,42 @@ def _jobs(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Iterator[SimJ
         span_s=options["days"] * DAY,
         seed=options["seed"],
     )
-    return jobs(rows, habits)
+    return jobs(rows, habits), None
 
 
 def _run_all(
-    policies: list[Setup], plan: Plan, options: dict[str, Any], out: Path | None
+    policies: list[Setup], plan: Plan, options: dict[str, Any], out: Path | None, stop: Stop
 ) -> Iterator[Outcome]:
     for number, setup in enumerate(policies, 1):
-        work = _jobs(plan.racks, options)
+        recorders = []
+        if options["record"] and out is not None:
+            recorders = [Recorder(directory=out / f"ledger-{setup.name}")]
+        work, trace = _jobs(plan.racks, options)
         with _progress() as progress:
-            title = f"{setup.name} ({number} of {len(policies)})"
-            task = progress.add_task(title, total=plan.span_s)
-
-            def told(cell: SimCell, at: float, progress: Any = progress, task: Any = task) -> None:
-                if plan.span_s is None:
-                    progress.update(task, completed=cell.done, total=max(1, cell.submitted))
-                else:
-                    progress.update(task, completed=at)
-
-            recorders = []
-            if options["record"] and out is not None:
-                recorders = [Recorder(directory=out / f"ledger-{setup.name}")]
-            watches = [one.watch for one in recorders]
-            outcome = run(setup, work, plan, told=told, recorders=watches)
-            for recorder in recorders:
-                recorder.flush()
+            task = progress.add_task(f"{setup.name} ({number} of {len(policies)})", total=1.0)
+            outcome = run(
+                setup,
+                work,
+                plan,
+                told=partial(_tell_share, progress, task, plan, trace),
+                recorders=[one.watch for one in recorders],
+                stop=stop,
+            )
+        for recorder in recorders:
+            recorder.flush()
         yield outcome
-        if outcome.partial:
+        if stop.asked:
             return
+
+
+def _tell_share(
+    progress: Progress, task: TaskID, plan: Plan, trace: Trace | None, cell: SimCell, at: float
+) -> None:
+    """How much is done: of the time, or of the trace that is run to its end."""
+    if plan.span_s is not None:
+        progress.update(task, completed=at / plan.span_s)
+    elif trace is not None:
+        progress.update(task, completed=trace.share * cell.done / max(1, cell.submitted))
 
 
 def _progress() -> Progress:
@@ -257,6 +271,7 @@ def _progress() -> Progress:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
+        TextColumn("left"),
         console=_stderr(),
         disable=not sys.stderr.isatty(),
         transient=True,

@@ -9,13 +9,14 @@ held whole; jobs without GPUs or that never ran are passed over and counted.
 
 import csv
 import gzip
+import io
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from rackwright.simulator.philly import read_philly
 from rackwright.simulator.workload import BadTrace, Row
@@ -24,22 +25,25 @@ MAX_FIELD = 131_072  # characters of one field
 MAX_LINE = 1_048_576
 MAX_GPUS = 1_000_000
 MAX_S = 1e11  # of a time or a duration: some 3,000 years
+PASSED = 256  # rows between two looks at how far the file is read
 GZIP = b"\x1f\x8b"
 
 
 @dataclass(slots=True)
 class Trace:
-    """A trace being read. `skipped` counts what was passed over, by reason."""
+    """A trace being read. `skipped` counts what was passed over, by reason; `share` of it has been
+    given out."""
 
     path: Path
     format: str = ""
     skipped: dict[str, int] = field(default_factory=dict)
+    share: float = 0.0
 
     def rows(self, *, sort: bool = False) -> Iterator[Row]:
         """Its jobs by submit time. Raises BadTrace; with `sort` rows may come in any order."""
         made = self._read()
         if sort or self._is_json:
-            made = iter(sorted(made, key=lambda row: (row.submit_s, row.row)))
+            made = self._counted(sorted(made, key=lambda row: (row.submit_s, row.row)))
         before: Row | None = None
         for row in made:
             if before is not None and row.submit_s < before.submit_s:
@@ -50,14 +54,23 @@ class Trace:
         if before is None:
             raise BadTrace(str(self.path), None, None, "holds no jobs that ran on GPUs")
 
+    def _counted(self, rows: Sequence[Row]) -> Iterator[Row]:
+        for number, row in enumerate(rows, 1):
+            self.share = number / len(rows)
+            yield row
+
+    def _passed(self, file: BinaryIO) -> None:
+        """So much of the file has been read, what is read ahead included."""
+        self.share = file.tell() / max(1, self.path.stat().st_size)
+
     def _read(self) -> Iterator[Row]:
         try:
-            with opened(self.path) as file:
+            with open(self.path, "rb") as raw, opened(raw) as file:
                 if self._is_json:
                     self.format = "philly"
                     yield from read_philly(file, str(self.path), self.skipped)
                 else:
-                    yield from self._csv(file)
+                    yield from self._csv(file, raw)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             what = f"its compressed data is broken: {error}"
             raise BadTrace(str(self.path), None, None, what) from error
@@ -70,14 +83,16 @@ class Trace:
     def _is_json(self) -> bool:
         return ".json" in self.path.suffixes[-2:]
 
-    def _csv(self, file: TextIO) -> Iterator[Row]:
+    def _csv(self, file: TextIO, raw: BinaryIO) -> Iterator[Row]:
         csv.field_size_limit(MAX_FIELD)
         path = str(self.path)
         reader = csv.DictReader(_lines(file, path))
         try:
             names = reader.fieldnames or []
             self.format, read = _format(path, names)
-            for fields in reader:
+            for number, fields in enumerate(reader):
+                if number % PASSED == 0:
+                    self._passed(raw)
                 line = Line(path=path, row=reader.line_num, fields=fields, skipped=self.skipped)
                 row = read(line)
                 if row is not None:
@@ -86,13 +101,13 @@ class Trace:
             raise BadTrace(path, reader.line_num, None, str(error)) from error
 
 
-def opened(path: Path) -> TextIO:
-    """A file of UTF-8 text, which may be compressed by gzip. Raises OSError."""
-    with open(path, "rb") as file:
-        compressed = file.read(2) == GZIP
+def opened(raw: BinaryIO) -> TextIO:
+    """A file as UTF-8 text, which may be compressed by gzip. Raises OSError."""
+    compressed = raw.read(2) == GZIP
+    raw.seek(0)
     if compressed:
-        return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
-    return open(path, newline="", encoding="utf-8-sig")
+        return gzip.open(raw, "rt", newline="", encoding="utf-8-sig")
+    return io.TextIOWrapper(raw, newline="", encoding="utf-8-sig")
 
 
 def _lines(file: TextIO, path: str) -> Iterator[str]:

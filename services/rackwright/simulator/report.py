@@ -45,19 +45,21 @@ class NoPlots(Exception):
     """The plotting library is not installed."""
 
 
-def write(outcomes: Sequence[Outcome], about: dict[str, Any], out: Path) -> None:
-    """`results.json`, `events.jsonl` of each policy, and `report.html`. Raises NoPlots,
-    OSError."""
+def write(
+    outcomes: Sequence[Outcome], about: dict[str, Any], out: Path, *, not_run: Sequence[str] = ()
+) -> None:
+    """`results.json`, `events.jsonl` of each policy, and `report.html`. `not_run`: policies that
+    were to be compared too. Raises NoPlots, OSError."""
     out.mkdir(parents=True, exist_ok=True)
     results = [outcome.result for outcome in outcomes]
-    partial = any(outcome.partial for outcome in outcomes)
-    whole = {"about": about, "partial": partial, "policies": results}
+    partial = bool(not_run) or any(outcome.partial for outcome in outcomes)
+    whole = {"about": about, "partial": partial, "not_run": [*not_run], "policies": results}
     (out / "results.json").write_text(as_json(whole) + "\n", encoding="utf-8")
     for outcome in outcomes:
         path = out / f"events-{outcome.setup.name}.jsonl"
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(_line(one) + "\n" for one in outcome.metrics.happenings)
-    (out / "report.html").write_text(page(outcomes, about, partial), encoding="utf-8")
+    (out / "report.html").write_text(page(outcomes, about, not_run), encoding="utf-8")
 
 
 def _line(one: Happening) -> str:
@@ -66,7 +68,7 @@ def _line(one: Happening) -> str:
     return json.dumps({"at": one.at, "kind": one.kind, "job": one.job, "text": one.text})
 
 
-def page(outcomes: Sequence[Outcome], about: dict[str, Any], partial: bool) -> str:
+def page(outcomes: Sequence[Outcome], about: dict[str, Any], not_run: Sequence[str]) -> str:
     """The page. Raises NoPlots."""
     parts = [
         "<!doctype html><meta charset='utf-8'><title>Rackwright simulation</title><style>"
@@ -76,8 +78,7 @@ def page(outcomes: Sequence[Outcome], about: dict[str, Any], partial: bool) -> s
         "img{max-width:100%}.bad{background:#fde8e8;padding:.6em}small{color:#666}</style>",
         "<h1>Simulation of policies</h1>",
     ]
-    if partial:
-        parts.append("<p class='bad'><b>Partial:</b> stopped before its end.</p>")
+    parts += _partial(outcomes, not_run)
     told = ", ".join(f"{key}: {value}" for key, value in about.items())
     parts.append(f"<p><small>{escape(told)}</small></p>")
     parts += [f"<p><small>{escape(note)}</small></p>" for note in NOTES]
@@ -88,6 +89,19 @@ def page(outcomes: Sequence[Outcome], about: dict[str, Any], partial: bool) -> s
     parts.append("<h2>Events</h2>")
     parts += [_timeline(outcome) for outcome in outcomes]
     return "\n".join(parts)
+
+
+def _partial(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> list[str]:
+    """What is not whole, if anything is."""
+    missing = [
+        f"{one.setup.name} was stopped after {one.result['seconds'] / DAY:.2f} days"
+        for one in outcomes
+        if one.partial
+    ]
+    if not_run:
+        missing.append(f"not run: {', '.join(not_run)}")
+    told = escape("; ".join(missing))
+    return [f"<p class='bad'><b>Partial:</b> {told}.</p>"] if missing else []
 
 
 def _table(outcomes: Sequence[Outcome]) -> str:

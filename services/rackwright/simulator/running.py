@@ -15,6 +15,7 @@ from rackwright.simulator.cell import SimCell
 from rackwright.simulator.failures import FailureModel
 from rackwright.simulator.metrics import Ended, Metrics, Sample
 from rackwright.simulator.policies import Setup
+from rackwright.simulator.stopping import Stop
 from rackwright.simulator.timing import Timing
 from rackwright.simulator.workload import DAY, HOUR, SimJob
 from rackwright.wire.nodes import RackSpec
@@ -60,8 +61,10 @@ def run(
     told: Progress = lambda _cell, _at: None,
     watchers: Sequence[Watch] = (),
     recorders: Sequence[Watch] = (),
+    stop: Stop | None = None,
 ) -> Outcome:
-    """Run it. Ctrl-C ends it early with what there is, marked as partial."""
+    """Run it. `stop` ends it early with what there is, marked as partial."""
+    stop = stop or Stop()
     cell = SimCell(
         setup=setup,
         racks=plan.racks,
@@ -73,16 +76,16 @@ def run(
     )
     began = time.process_time()
     cell.begin(jobs)
+    stop.heard.append(cell.engine.halt)
     metrics = Metrics(start=cell.engine.now, warm_s=plan.warm_s, runs=cell.world.runs)
     cell.watchers.append(metrics.watch)
     cell.ended = lambda one, state: metrics.over(one, state, cell.engine.now)
     before = dict.fromkeys(GpuState, 0.0)
     installed = work = 0.0
-    partial = False
     collected = gc.get_threshold()
     gc.set_threshold(*RARELY)
     try:
-        while not _over(cell, metrics, plan):
+        while not stop.asked and not _over(cell, metrics, plan):
             at = cell.engine.now - metrics.start
             if at >= plan.warm_s and not installed and plan.warm_s:
                 _settle(cell)
@@ -91,10 +94,10 @@ def run(
             metrics.sample(cell.ledger.fleet, cell.engine.now)
             cell.run(cell.engine.now + SLICE_S)
             told(cell, cell.engine.now - metrics.start)
-    except KeyboardInterrupt:
-        partial = True
     finally:
         gc.set_threshold(*collected)
+        stop.heard.remove(cell.engine.halt)
+    partial = stop.asked and not _over(cell, metrics, plan)
     _settle(cell)
     seconds = {state: cell.accounts.seconds[state] - before[state] for state in GpuState}
     result = _result(cell, metrics, plan, seconds, cell.accounts.installed_s - installed)
