@@ -17,9 +17,9 @@ STATE_COLOURS = {
     "lost": "#7a1f1f",
     "restarting": "#f2c14e",
     "stalled": "#d1495b",
-    "spare": "#b8c4bb",
-    "fragment": "#c7ccd1",
-    "whole_free": "#eef1f3",
+    "spare": "#6fae84",
+    "fragment": "#b4bac1",
+    "whole_free": "#e3e8ec",
     "held": "#9d8ec7",
     "draining": "#f78154",
     "cleaning": "#e0b38a",
@@ -30,6 +30,24 @@ STATE_COLOURS = {
     "maintenance": "#888888",
 }
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d5c", "#e07a00", "#7b4fa3", "#555555", "#00a6a6", "#a8741f")
+LINES = ("-", "--", "-.", ":")  # lines of policies that do the same lie upon each other
+HEAD = """<!doctype html>
+<html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Rackwright simulation</title><link rel="icon" href="data:,">
+<style>
+body{font:14px/1.4 system-ui,sans-serif;margin:2em auto;padding:0 1em;max-width:1100px;
+color:#222;background:#fff}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;margin:1em 0}
+td,th{padding:3px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left;position:sticky;left:0;background:#fff}
+.events td,.events th{text-align:left;white-space:normal}
+img{display:block;width:100%;min-width:680px}
+.bad{background:#fde8e8;padding:.6em}
+small{color:#595959}
+summary{padding:.4em 0;cursor:pointer}
+</style>"""
 TIMELINE = 400  # lines of each policy that are shown
 NOTES = (
     "Placer, healer and defragmenter are the machines of a living cell on the same fold; nodes,"
@@ -70,16 +88,9 @@ def _line(one: Happening) -> str:
 
 def page(outcomes: Sequence[Outcome], about: dict[str, Any], not_run: Sequence[str]) -> str:
     """The page. Raises NoPlots."""
-    parts = [
-        "<!doctype html><meta charset='utf-8'><title>Rackwright simulation</title><style>"
-        "body{font:14px system-ui,sans-serif;margin:2em auto;max-width:1100px;color:#222}"
-        "table{border-collapse:collapse;margin:1em 0}td,th{padding:3px 10px;text-align:right;"
-        "border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}"
-        "img{max-width:100%}.bad{background:#fde8e8;padding:.6em}small{color:#666}</style>",
-        "<h1>Simulation of policies</h1>",
-    ]
+    parts = [HEAD, "<h1>Simulation of policies</h1>"]
     parts += _partial(outcomes, not_run)
-    told = ", ".join(f"{key}: {value}" for key, value in about.items())
+    told = ", ".join(f"{key}: {_plain(value)}" for key, value in about.items())
     parts.append(f"<p><small>{escape(told)}</small></p>")
     parts += [f"<p><small>{escape(note)}</small></p>" for note in NOTES]
     parts.append(_table(outcomes))
@@ -104,14 +115,26 @@ def _partial(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> list[str]:
     return [f"<p class='bad'><b>Partial:</b> {told}.</p>"] if missing else []
 
 
+def _plain(value: object) -> str:
+    """A value of the settings as a person would write it."""
+    if isinstance(value, dict):
+        return " and ".join(f"{name} {share:g}" for name, share in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _table(outcomes: Sequence[Outcome]) -> str:
+    """Policies from left to right: there are fewer of them than figures."""
     rows = [row_of(outcome.result) for outcome in outcomes]
-    head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row.values()) + "</tr>"
-        for row in rows
+    lines = "".join(
+        f"<tr><t{kind}>{escape(title if title != 'policy' else '')}</t{kind}>"
+        + "".join(f"<t{kind}>{escape(row[title])}</t{kind}>" for row in rows)
+        + "</tr>"
+        for title in rows[0]
+        for kind in ("h" if title == "policy" else "d",)
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f"<div class='wide'><table>{lines}</table></div>"
 
 
 def row_of(result: dict[str, Any]) -> dict[str, str]:
@@ -152,10 +175,11 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height))
 
 
-def _image(figure: Any) -> str:
+def _image(figure: Any, alt: str) -> str:
     data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=90, bbox_inches="tight")
-    return f"<img src='data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}'>"
+    figure.savefig(data, format="png", dpi=130, bbox_inches="tight")
+    source = f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
+    return f"<div class='wide'><img alt='{escape(alt)}' src='{source}'></div>"
 
 
 def _states(outcomes: Sequence[Outcome]) -> str:
@@ -168,13 +192,14 @@ def _states(outcomes: Sequence[Outcome]) -> str:
             100 * one.result["gpu_s"][state] / (one.result["installed_gpu_s"] or 1.0)
             for one in outcomes
         ]
-        axes.barh(names, shares, left=left, color=colour, label=state)
+        label = state.replace("_", " ") if any(shares) else None
+        axes.barh(names, shares, left=left, color=colour, label=label, edgecolor="w", linewidth=0.3)
         left = [begin + share for begin, share in zip(left, shares, strict=True)]
     axes.set_xlabel("% of installed GPU-time")
     axes.set_xlim(0, 100)
     axes.invert_yaxis()
-    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False, fontsize=7)
-    return _image(figure)
+    axes.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False, fontsize=9)
+    return _image(figure, "Share of installed GPU-time in each state, by policy")
 
 
 def _over_time(outcomes: Sequence[Outcome], what: str, label: str) -> str:
@@ -186,13 +211,17 @@ def _over_time(outcomes: Sequence[Outcome], what: str, label: str) -> str:
             [one.at / DAY for one in samples],
             [getattr(one, what) for one in samples],
             color=COLOURS[place % len(COLOURS)],
-            linewidth=0.9,
+            linestyle=LINES[place % len(LINES)],
+            linewidth=1.3,
             label=outcome.setup.name,
         )
     axes.set_xlabel("days")
     axes.set_ylabel(label)
-    axes.legend(frameon=False, fontsize=7, ncol=4)
-    return _image(figure)
+    axes.set_ylim(bottom=0)
+    axes.legend(
+        bbox_to_anchor=(0, 1.02), loc="lower left", frameon=False, fontsize=9, ncol=4, borderpad=0
+    )
+    return _image(figure, f"{label}, over days, by policy")
 
 
 def _queue(outcomes: Sequence[Outcome]) -> str:
@@ -214,5 +243,7 @@ def _timeline(outcome: Outcome) -> str:
     )
     left = len(outcome.metrics.happenings) - len(shown)
     more = f"<p><small>{left} more in the file of events</small></p>" if left > 0 else ""
-    name = escape(outcome.setup.name)
-    return f"<details><summary>{name}</summary><table>{rows}</table>{more}</details>"
+    name, count = escape(outcome.setup.name), len(outcome.metrics.happenings)
+    head = "<tr><th>after</th><th>what</th><th>job</th><th></th></tr>"
+    table = f"<div class='wide'><table class='events'>{head}{rows}</table></div>" if shown else ""
+    return f"<details><summary>{name}: {count} events</summary>{table}{more}</details>"

@@ -46,6 +46,8 @@ def test_a_report_is_one_page_with_its_pictures(trace: str, tmp_path: Path) -> N
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 4
     assert "Partial" not in page
+    assert page.count("<img alt='") == 4
+    assert 'name="viewport"' in page
     whole = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert whole["partial"] is False
     assert whole["policies"][0]["jobs"]["finished"] == 3

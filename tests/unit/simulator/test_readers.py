@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -180,3 +181,37 @@ def test_no_time_is_beyond_all_measure(tmp_path: Path, column: str) -> None:
     text = ",".join(values) + "\n" + ",".join(values.values()) + "\n"
     with pytest.raises(BadTrace, match=rf"row 2, column {column}: 1e\+300 is more than"):
         rows(tmp_path, text)
+
+
+def peak(path: Path) -> int:
+    """Bytes that reading it took at most, beside those that were there."""
+    tracemalloc.start()
+    try:
+        for _ in Trace(path).rows():
+            pass
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_ten_times_the_rows_take_no_more_memory(tmp_path: Path, packed: bool) -> None:
+    short, long = tmp_path / "short.csv", tmp_path / "long.csv"
+    for path, count in ((short, 1_000), (long, 10_000)):
+        lines = "".join(f"job-{row},{row * 90},4,600\n" for row in range(count))
+        data = f"job,submit_s,gpus,duration_s\n{lines}".encode()
+        path.write_bytes(gzip.compress(data) if packed else data)
+    peak(short)  # what is made once by the first reading
+    assert peak(long) < peak(short) + 65_536
+
+
+def test_how_far_it_is_read(tmp_path: Path) -> None:
+    lines = "".join(f"job-{row},{row},4,600\n" for row in range(5_000))
+    made = trace(tmp_path, f"job,submit_s,gpus,duration_s\n{lines}")
+    shares = [made.share for _ in made.rows()]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1
+    assert 0.4 < shares[2_500] < 0.6
+    assert shares[-1] > 0.9
+    halves = [made.share for _ in made.rows(sort=True)]
+    assert (halves[2_499], halves[-1]) == (0.5, 1.0)
