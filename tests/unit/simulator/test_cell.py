@@ -14,6 +14,7 @@ from rackwright.simulator.generator import ITP, generated
 from rackwright.simulator.mixture import Habits, jobs
 from rackwright.simulator.policies import ALL, POLICIES, UnknownPolicy, setups
 from rackwright.simulator.running import Outcome, Plan, as_json, quantiles, run
+from rackwright.simulator.stopping import Stop
 from rackwright.simulator.workload import DAY, HOUR, SimJob
 from rackwright.wire.ids import JobId
 from rackwright.wire.jobs import JobClass
@@ -212,12 +213,14 @@ def test_a_job_larger_than_the_cell_is_rejected_and_counted() -> None:
 
 
 def test_ctrl_c_leaves_what_there_is_marked_partial() -> None:
-    def stop(cell: SimCell, at: float) -> None:
+    stop = Stop()
+
+    def told(cell: SimCell, at: float) -> None:
         if at > 3 * HOUR:
-            raise KeyboardInterrupt
+            stop.ask()
 
     plan = Plan(racks=plain_racks(2, 18, 4), failures=CALM)
-    found = run(POLICIES["rackwright"], [job("a", 4, 10.0)], plan, told=stop)
+    found = run(POLICIES["rackwright"], [job("a", 4, 10.0)], plan, told=told, stop=stop)
     assert found.partial
     assert found.result["partial"]
     assert found.result["jobs"]["alive"] == 1
