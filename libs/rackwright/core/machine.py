@@ -89,6 +89,8 @@ class Heard(Event):
     rack: RackId
     session: SessionId
     n: int
+    head: int = 0
+    steady_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +237,13 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attend:
+    """Hear the heartbeats of these nodes (and their racks) besides those of one's own share."""
+
+    nodes: tuple[tuple[RackId, NodeId], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """This copy should not be taken for ready, and why; an empty `why` ends the doubt."""
 
@@ -251,6 +260,7 @@ Deed = (
     | Note
     | Tally
     | Doubt
+    | Attend
 )
 Effect = Offer | WakeAt | Deed
 

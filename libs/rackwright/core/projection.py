@@ -15,6 +15,7 @@ from rackwright.wire.values import (
     AssignmentLine,
     CheckOrder,
     JobValue,
+    Neighbour,
     NodeAssignment,
     RackAssignments,
     SliceMembers,
@@ -45,8 +46,22 @@ def assignments(fleet: Fleet, number: int, ended: Set[WorkerId]) -> RackAssignme
                 run=tuple(run.get(place, ())),
                 stop=tuple(stop.get(place, ())),
                 check=_check(fleet, node),
+                witnesses=node.witnesses,
+                neighbours=_neighbours(fleet, node),
             )
     return RackAssignments(ledger=fleet.ledger, seq=fleet.seq, rack=rack.spec.rack, nodes=nodes)
+
+
+def _neighbours(fleet: Fleet, node: Node) -> tuple[Neighbour, ...]:
+    """Where the witnesses of a node are asked, as they said when they joined last."""
+    found = []
+    for name in node.witnesses.nodes if node.witnesses is not None else ():
+        place = fleet.places[name]
+        rack = fleet.racks[place.rack]
+        hardware = rack.nodes[place.node].hardware
+        port = hardware.port if hardware is not None else 0
+        found.append(Neighbour(node=name, host=_address(rack, place.node), port=port))
+    return tuple(found)
 
 
 def _check(fleet: Fleet, node: Node) -> CheckOrder | None:

@@ -14,6 +14,7 @@ from rackwright.wire.nodes import (
     RackFitness,
     RackSpec,
     RepairAction,
+    Witnesses,
 )
 from rackwright.wire.policy import Policy
 from rackwright.wire.quick import quick
@@ -56,6 +57,7 @@ class Node:
     sequence of the entry that asked for a check which has not been answered, 0 if there is none;
     `check_why` what the last one was for; `check_holds`: no work until it has been answered.
     `kept_for` is a job that failed here and whose owner looks at it until `kept_until`.
+    `witnesses` are those of the live session, with the terms of the second tier of its lease.
     """
 
     name: NodeId
@@ -87,6 +89,7 @@ class Node:
     check_holds: bool = False
     checked_at: float = 0.0
     check_passed: bool = False
+    witnesses: Witnesses | None = None
 
     @property
     def schedulable(self) -> bool:

@@ -13,6 +13,7 @@ import structlog
 
 from rackwright.bus.ports import Bus
 from rackwright.core.machine import (
+    Attend,
     CheckSnapshot,
     Deed,
     Doubt,
@@ -33,6 +34,7 @@ from rackwright.host.metrics import Metrics
 from rackwright.host.projector import Projector
 from rackwright.host.sources import Arrivals
 from rackwright.host.standing import Standing
+from rackwright.wire.ids import NodeId, RackId
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
@@ -51,9 +53,11 @@ class Deeds:
         now: Callable[[], float],
         wake: Callable[[], None],
         archive: Path | None,
+        attend: Callable[[tuple[tuple[RackId, NodeId], ...]], None],
     ) -> None:
         self.done = Arrivals(name="done", wake=wake)
         self._bus = bus
+        self._attend = attend
         self._crew = crew
         self._standing = standing
         self._log: Any = structlog.get_logger()
@@ -96,6 +100,14 @@ class Deeds:
                 self._archivist.do(deed, self._standing.fleet)
             case TrimWishes(to=to):
                 self._crew.start(trim_wishes(self._bus, to), "trimming wishes")
+            case Attend(nodes=nodes):
+                self._attend(nodes)
+            case Doubt() | Note() | Tally():
+                self._tell(deed)
+
+    def _tell(self, deed: Doubt | Note | Tally) -> None:
+        """What is for people."""
+        match deed:
             case Doubt(why=why):
                 self._standing.doubt = why
                 self._log.warning("service.doubt", why=why or "over")

@@ -1,4 +1,5 @@
-"""Hears the heartbeats of those shards that are this copy's share of the cell (protocol P3.3)."""
+"""Hears the heartbeats of those shards that are this copy's share of the cell (protocol P3.3), and
+of single nodes besides: witnesses of a suspected node may be in another copy's racks."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from rackwright.host.crew import Crew
 from rackwright.host.metrics import Metrics
 from rackwright.host.reading import read_heartbeat
 from rackwright.host.sources import Arrivals
-from rackwright.wire.ids import CellName
+from rackwright.wire.ids import CellName, NodeId, RackId
 from rackwright.wire.subjects import SHARDS, Subjects
 
 RETRY_S = 0.5
@@ -36,17 +37,23 @@ class Heartbeats:
         self._source = source
         self._crew = crew
         self._dropped = metrics.slow_consumer.labels("heartbeats")
-        self._wanted: tuple[str, ...] = ()
+        self._shares: tuple[str, ...] = ()
+        self._single: tuple[str, ...] = ()
         self._changed = asyncio.Event()
         self._open: dict[str, Subscription] = {}
         self._task: asyncio.Task[None] | None = None
 
     def cover(self, present: int, ordinal: int) -> None:
         """From now on hear this copy's share."""
-        self._wanted = share(present, ordinal)
+        self._shares = tuple(map(self._subjects.heartbeats, share(present, ordinal)))
         self._changed.set()
         if self._task is None:
             self._task = self._crew.start(self._keep(), "heartbeats")
+
+    def attend(self, nodes: tuple[tuple[RackId, NodeId], ...]) -> None:
+        """Hear these nodes besides, and no others any more."""
+        self._single = tuple(self._subjects.heartbeat(rack, node) for rack, node in nodes)
+        self._changed.set()
 
     async def _keep(self) -> None:
         try:
@@ -62,17 +69,17 @@ class Heartbeats:
 
     async def _subscribe(self) -> bool:
         """Open what is wanted, close what is not; False if the bus is away."""
-        wanted = self._wanted
-        for shard in wanted:
-            if shard not in self._open:
+        wanted = (*self._shares, *self._single)
+        for subject in wanted:
+            if subject not in self._open:
                 try:
-                    opened = await self._core.subscribe(self._subjects.heartbeats(shard))
+                    opened = await self._core.subscribe(subject)
                 except BusAway:
                     return False
-                self._open[shard] = opened
-                self._crew.start(self._hear(opened), f"heartbeats {shard}")
-        for shard in [shard for shard in self._open if shard not in wanted]:
-            await self._open.pop(shard).aclose()
+                self._open[subject] = opened
+                self._crew.start(self._hear(opened), f"heartbeats {subject}")
+        for subject in [subject for subject in self._open if subject not in wanted]:
+            await self._open.pop(subject).aclose()
         return True
 
     async def _hear(self, subscription: Subscription) -> None:

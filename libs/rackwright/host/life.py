@@ -100,6 +100,7 @@ class Life(Generic[S]):
             now=self._now,
             wake=self._wake.set,
             archive=around.archive,
+            attend=self._hearing.heartbeats.attend,
         )
         self._witness = Witness(around.mono)
         self._stop_by: float | None = None

@@ -144,7 +144,15 @@ def read_heartbeat(cell: CellName, message: Message) -> Arrival | None:
     except (Unreadable, InvalidSubject, InvalidId):
         return None
     return Arrival(
-        event=partial(Heard, node=beat.node, rack=beat.rack, session=beat.session, n=beat.n),
+        event=partial(
+            Heard,
+            node=beat.node,
+            rack=beat.rack,
+            session=beat.session,
+            n=beat.n,
+            head=beat.head,
+            steady_s=beat.steady_s,
+        ),
         name="heartbeat",
     )
 

@@ -36,5 +36,13 @@ def signal(number: int, at: float, fault: Fault) -> Arrival:
 
 def heartbeat(beat: Heartbeat) -> Arrival:
     """A heartbeat."""
-    event = partial(Heard, node=beat.node, rack=beat.rack, session=beat.session, n=beat.n)
+    event = partial(
+        Heard,
+        node=beat.node,
+        rack=beat.rack,
+        session=beat.session,
+        n=beat.n,
+        head=beat.head,
+        steady_s=beat.steady_s,
+    )
     return Arrival(event=event, name="heartbeat")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Le, Len
+from annotated_types import Ge, Gt, Le, Len
 
 from rackwright.wire.ids import NodeRef, RackRef
 from rackwright.wire.message import LENIENT, Natural, Part
@@ -51,7 +51,8 @@ class RepairAction(StrEnum):
 class Hardware(Part):
     """What the agent found: identity is `serial`; `memory_gb` is host memory in GB (1e9 bytes).
 
-    `checks`: the site has given the node a check that it can be asked to make.
+    `checks`: the site has given the node a check that it can be asked to make. `port`: where at
+    `address` its neighbours ask by UDP whether it has the bus; 0: nowhere.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
@@ -66,6 +67,20 @@ class Hardware(Part):
     address: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     checks: bool = False
+    port: Annotated[int, Ge(0), Le(65_535)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witnesses(Part):
+    """The nodes that one session of a node may ask whether the bus is away, and for what.
+
+    Whenever more than half of `nodes` say so, its lease runs for `step_s` from the question, but
+    never longer than `alone_s` from the newest heartbeat that was echoed.
+    """
+
+    nodes: Annotated[tuple[NodeRef, ...], Len(1, 15)]
+    step_s: Annotated[float, Gt(0)]
+    alone_s: Annotated[float, Gt(0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

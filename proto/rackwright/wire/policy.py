@@ -126,6 +126,12 @@ class Policy(Part):
     heartbeat_s: Positive = knob(2.0, "s", "25,000 nodes a cell")
     suspect_after_s: Positive = knob(6.0, "s", "three heartbeats")
     fence_after_s: Positive = knob(30.0, "s", "more than 3 times the worst bus failover")
+    alone_s: NotNegative = knob(
+        0.0,
+        "s",
+        "second tier of leases: so long a node works on while its witnesses say that the bus is "
+        "away (1800 is reasonable); 0: it has none; holds for sessions that join later",
+    )
     fresh_s: Positive = knob(3.0, "s", "how old a monitor's proof of quorum may be")
     kill_s: Positive = knob(2.0, "s", "time a fenced worker needs to be gone")
     symptom_window_s: Positive = knob(30.0, "s", "how long symptoms wait for a culprit")

@@ -125,7 +125,11 @@ class NodeStatus(Body):
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Body):
-    """I live. May be lost. `n` names the sending, so that an echo can be told from an old one."""
+    """I live. May be lost. `n` names the sending, so that an echo can be told from an old one.
+
+    `head`: the newest ledger sequence that an echo has told. `steady_s`: for so many seconds from
+    the sending the node will tell no neighbour that the bus is away, whatever happens.
+    """
 
     TYPE: ClassVar[str] = "heartbeat"
     __pydantic_config__: ClassVar[dict[str, Any]] = LENIENT
@@ -133,6 +137,8 @@ class Heartbeat(Body):
     rack: RackRef
     session: SessionRef
     n: Natural
+    head: Natural = 0
+    steady_s: Annotated[float, Ge(0)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Len
+from annotated_types import Ge, Gt, Le, Len
 
 from rackwright.wire.ids import (
     JobRef,
@@ -17,7 +17,7 @@ from rackwright.wire.ids import (
 )
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Body, Counted, Natural, Part
-from rackwright.wire.nodes import GpuMask
+from rackwright.wire.nodes import GpuMask, Witnesses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,27 @@ class CheckOrder(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour(Part):
+    """A witness, and where it answers: `host` and UDP `port`; port 0: it does not, or not yet."""
+
+    node: NodeRef
+    host: str
+    port: Annotated[int, Ge(0), Le(65_535)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAssignment(Part):
-    """What one node shall do, bound to the session it was decided for."""
+    """What one node shall do, bound to the session it was decided for.
+
+    `witnesses` are the terms of the second tier of its lease, `neighbours` where to find them.
+    """
 
     session: SessionRef
     run: Annotated[tuple[AssignmentLine, ...], Len(0, 64)] = ()
     stop: Annotated[tuple[StopLine, ...], Len(0, 256)] = ()
     check: CheckOrder | None = None
+    witnesses: Witnesses | None = None
+    neighbours: Annotated[tuple[Neighbour, ...], Len(0, 15)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import structlog
 import uvloop
 
 from rackwright.agent.cgroups import turn_on_limits, writable_root
-from rackwright.agent.config import options, read_nodes
+from rackwright.agent.config import neighbours_key, options, read_nodes
 from rackwright.agent.fleet import AgentProcess, NodeConfig
 from rackwright.agent.inject import Injector, targets
 from rackwright.agent.refusals import NodeTaken
@@ -45,6 +45,8 @@ async def main(settings: Settings) -> int:
             pretend=settings.more["pretend"],
             hooks=settings.more["hooks"],
             cgroups=_cgroups(pretend=settings.more["pretend"]),
+            key=neighbours_key(settings),
+            port=settings.more["neighbours_port"],
         )
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(process.run(standing.readied.set))

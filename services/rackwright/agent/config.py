@@ -13,9 +13,11 @@ import click
 
 from rackwright.agent.fleet import KMSG, NodeConfig
 from rackwright.agent.nvml import NodeReading, read_node
+from rackwright.host.config import Settings
 from rackwright.host.errors import BadSetting
 from rackwright.wire.codec import Unreadable, read_json
 from rackwright.wire.ids import InvalidId, NodeId, RackId, check_name
+from rackwright.wire.neighbours import key_of
 from rackwright.wire.nodes import Hardware
 
 DMI = Path("/sys/class/dmi/id")
@@ -41,8 +43,19 @@ def options() -> list[click.Option]:
         option("pretend", "Workers are no processes.", is_flag=True),
         option("inject", "Allow faults on demand (virtual nodes).", is_flag=True),
         option("hooks", "Directory with prolog, membership, epilog.", type=path(exists=True)),
+        option("neighbours-port", "UDP port where neighbours ask; 0: any free one.",
+               type=click.IntRange(0, 65_535), default=0),
+        option("neighbours-key", "File with a secret that all agents of the cell share; by default "
+               "the agent's own password or seed is it.", type=path(exists=True, dir_okay=False)),
         option("kernel-log", "A file to read instead of /dev/kmsg.", type=path()),
-    ]
+    ]  # fmt: skip
+
+
+def neighbours_key(settings: Settings) -> bytes | None:
+    """The key of what agents ask each other; None where the agent has no secret at all."""
+    file = settings.more["neighbours_key"] or settings.nkey_file
+    secret = file.read_text(encoding="ascii").strip() if file is not None else settings.password
+    return key_of(secret, settings.cell) if secret else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

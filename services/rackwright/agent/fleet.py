@@ -21,6 +21,7 @@ from rackwright.agent.lease import now_ns
 from rackwright.agent.leftovers import GpuMemory
 from rackwright.agent.limits import XidSignal
 from rackwright.agent.links import Jobs, Racks
+from rackwright.agent.neighbours import Neighbours
 from rackwright.agent.node import NodeAgent
 from rackwright.agent.outbox import Outbox
 from rackwright.agent.pretend import Checkpoints, Pretence, PretendedWorkers
@@ -33,7 +34,7 @@ from rackwright.wire.codec import encode
 from rackwright.wire.ids import CellName, NodeId, RackId, SessionId
 from rackwright.wire.message import Body, Envelope
 from rackwright.wire.nodes import Hardware
-from rackwright.wire.signals import Echo, Fault, Heartbeat
+from rackwright.wire.signals import Echo, Fault
 from rackwright.wire.subjects import Subjects
 from rackwright.wire.values import JobValue, RackAssignments
 
@@ -62,7 +63,8 @@ class NodeConfig:
 
 
 class AgentProcess:
-    """Hosts `nodes` on `bus`. `pretend`: workers are no processes."""
+    """Hosts `nodes` on `bus`. `pretend`: workers are no processes. `key`: neighbours may ask at
+    UDP `port` (0: a free one); None: the nodes have no second tier of leases."""
 
     def __init__(
         self,
@@ -72,6 +74,8 @@ class AgentProcess:
         pretend: bool = False,
         hooks: Path | None = None,
         cgroups: Path | None = None,
+        key: bytes | None = None,
+        port: int = 0,
     ) -> None:
         self._bus = bus
         self._cell = CellName(bus.cell)
@@ -87,6 +91,8 @@ class AgentProcess:
         self._heartbeat_s = FIRST_HEARTBEAT_S
         self._counter = 0
         self.nodes: dict[NodeId, NodeAgent] = {}
+        self._neighbours = Neighbours(self._cell, self.nodes, key=key)
+        self._asked_at = port
         self._by_rack: dict[RackId, list[NodeAgent]] = {}
         self._by_status: dict[str, NodeAgent] = {}
         self._outbox = Outbox(bus, self._status_bytes)
@@ -95,6 +101,7 @@ class AgentProcess:
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Find what lives, join, and go on until cancelled; workers outlive this process."""
+        await self._neighbours.open(self._asked_at)
         for config in self._configs:
             self._add(config)
         racks = Racks(self._bus, self._by_rack, self._on_value, self._on_echo)
@@ -106,10 +113,12 @@ class AgentProcess:
                 tasks.create_task(racks.run())
                 tasks.create_task(self._beat())
                 tasks.create_task(self._remind())
+                tasks.create_task(self._neighbours.run())
                 for watch in self._gpu_watches:
                     tasks.create_task(watch.run())
                 ready()
         finally:
+            self._neighbours.close()
             for one in self._logs:
                 one.close()
             for node in self.nodes.values():
@@ -130,7 +139,11 @@ class AgentProcess:
         node = NodeAgent(
             cell=self._cell,
             who=who,
-            hardware=replace(config.hardware, checks=check_of(self._hooks) is not None),
+            hardware=replace(
+                config.hardware,
+                checks=check_of(self._hooks) is not None,
+                port=self._neighbours.port,
+            ),
             job_of=self._jobs.value,
             say=lambda: self._outbox.status_changed(status),
             tell=self._tell,
@@ -219,6 +232,7 @@ class AgentProcess:
     def _on_value(self, value: RackAssignments) -> None:
         for node in self._by_rack.get(value.rack, ()):
             node.assigned(value)
+            self._neighbours.know(node.neighbours)
         if not self._jobs.every:
             nodes = self.nodes.values()
             self._jobs.keep(worker.partition("/")[0] for node in nodes for worker in node.named())
@@ -250,10 +264,8 @@ class AgentProcess:
         if node.silent:
             return
         node.remind()
-        who = node.who
-        beat = Heartbeat(
-            node=who.node, rack=who.rack, session=who.session, n=node.hold.sending(now_ns())
-        )
+        self._neighbours.ask_for(node)
+        who, beat = node.who, node.beat(now_ns())
         subject = self._subjects.heartbeat(who.rack, who.node)
         await self._bus.core.publish(subject, self._envelope(who, beat))
 

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from rackwright.agent import membership, obey
+from rackwright.agent.alone import Alone
 from rackwright.agent.backend import Backend
 from rackwright.agent.checks import Checks
 from rackwright.agent.dressing import membership_of, signal_number, worker_spec
@@ -28,10 +29,10 @@ from rackwright.agent.said import Who, other_fault, worker_status
 from rackwright.agent.site import Site
 from rackwright.agent.stops import Stops
 from rackwright.agent.timing import LIVE, Timing
-from rackwright.wire.ids import CellName, LedgerId, WorkerId, parse_worker
+from rackwright.wire.ids import CellName, LedgerId, NodeId, WorkerId, parse_worker
 from rackwright.wire.nodes import Hardware
-from rackwright.wire.signals import Fault, NodeStatus, SignalKind, WorkerStatus
-from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments
+from rackwright.wire.signals import Fault, Heartbeat, NodeStatus, SignalKind, WorkerStatus
+from rackwright.wire.values import AssignmentLine, JobValue, Neighbour, RackAssignments
 
 REMIND_BEATS = 4  # heartbeats without any echo
 DYING_NS = 5_000_000_000  # a worker that lives on so long after its lease was told to
@@ -62,6 +63,8 @@ class NodeAgent:
     ) -> None:
         self.who = who
         self.hold = Hold(session=who.session)
+        self.alone = Alone()
+        self.neighbours: tuple[Neighbour, ...] = ()
         self.silent = False
         self._cell = cell
         self._hardware = hardware
@@ -169,7 +172,9 @@ class NodeAgent:
         session = self._timing.session()
         log.warning("session.renewed", node=self.who.node, old=self.who.session, new=session)
         self.who = replace(self.who, session=session)
-        self.hold = Hold(session=session)
+        self.hold = Hold(session=session, steady_ns=self.hold.steady_ns)
+        self.alone.agree(None)
+        self.neighbours = ()
         self._value = None
         self._checks.forget()
         self._say()
@@ -183,11 +188,39 @@ class NodeAgent:
 
     def echoed(self, session: Any, n: int, lease_s: float, head: int) -> None:
         """A monitor has heard us: the lease runs on, and what waited for it is tried again."""
-        had = self.workers.lease_ns > self._timing.now_ns()
         if not self.silent and self.hold.echoed(session, n, lease_s, head):
-            self.workers.feed(self.hold.until_ns)
-            if not had:
-                self.obey_again()
+            self._feed()
+
+    def beat(self, now_ns: int) -> Heartbeat:
+        """The next heartbeat, which goes out now."""
+        who, hold = self.who, self.hold
+        return Heartbeat(
+            node=who.node,
+            rack=who.rack,
+            session=who.session,
+            n=hold.sending(now_ns),
+            head=hold.head,
+            steady_s=hold.steady_s(now_ns),
+        )
+
+    def asks(self, now_ns: int) -> bool:
+        """Has it lost the bus, and neither its lease nor those whom it may ask?"""
+        lives = now_ns < self.hold.until_ns and not self.silent
+        return lives and self.alone.terms is not None and self.hold.away(now_ns)
+
+    def answered(self, nonce: str, witness: NodeId, *, away: bool) -> None:
+        """A witness has told whether it has lost the bus too; enough of them carry the lease on."""
+        if self.alone.answered(nonce, witness, away=away):
+            lives = self._timing.now_ns() < self.hold.until_ns
+            if lives and self.hold.carried(self.alone.until(self.hold)):
+                self._feed()
+
+    def _feed(self) -> None:
+        """The lease has become longer."""
+        had = self.workers.lease_ns > self._timing.now_ns()
+        self.workers.feed(self.hold.until_ns)
+        if not had:
+            self.obey_again()
 
     def on_record(self, record: WorkerRecord) -> None:
         """A worker has changed."""
@@ -215,6 +248,8 @@ class NodeAgent:
         if obey.accept(self._seen, self.who.session, self.who.node, value) is None:
             return
         self._value = value
+        self.alone.agree(value.nodes[self.who.node].witnesses)
+        self.neighbours = value.nodes[self.who.node].neighbours
         newer = obey.Seen(ledger=value.ledger, seq=value.seq)
         if newer != self._seen:
             self._seen = newer

@@ -16,6 +16,7 @@ from rackwright.bus.permissions import Role, User, agent, operator, service
 
 ADMIN = "admin"
 AGENT = "node-agent"
+NEIGHBOURS = "neighbours"  # no user: the secret of what agents ask each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from rackwright.agent.config import write_fleet
 from rackwright.bus.embedded import EmbeddedOptions, EmbeddedServer
 from rackwright.bus.jetstream import JetStreamBus, connect
 from rackwright.bus.options import ConnectOptions
-from rackwright.cli.credentials import ADMIN, AGENT, Context, Credentials
+from rackwright.cli.credentials import ADMIN, AGENT, NEIGHBOURS, Context, Credentials
 from rackwright.cli.keeper import Kept, Program, Tell, stop_all
 from rackwright.cli.preparing import deal, prepare
 from rackwright.cli.session import DEFAULT_USER
@@ -200,6 +200,8 @@ class Stack:
             write_fleet(fleet, group)
             common = [*self._common(name)]
             common[common.index("--state-dir") + 1] = str(state)
+            self.credentials.password(NEIGHBOURS)  # each agent has a user, and they share this
+            common += ["--neighbours-key", str(self.credentials.password_file(NEIGHBOURS))]
             yield Program(
                 name=name,
                 module="rackwright.agent",

@@ -26,9 +26,11 @@ from rackwright.core.machine import (
     WriteSnapshot,
 )
 from rackwright.core.projection import assignments, job_value, waits
+from rackwright.core.racks import Node
 from rackwright.core.snapshot import shape
 from rackwright.wire.entries.cell import SnapshotVerified
-from rackwright.wire.ids import JobId, WorkerId, parse_worker
+from rackwright.wire.entries.node import NodeJoined
+from rackwright.wire.ids import JobId, NodeId, WorkerId, parse_worker
 from rackwright.wire.signals import ENDED
 
 SNAPSHOT_COMMITS = 5_000
@@ -46,6 +48,7 @@ class State:
     """`racks` and `jobs` are to be written; `waiting` are the racks that wait for a worker's end;
     `ended` are workers that have ended by their nodes' word; a node may say so before the entry
     that takes the worker off, so they are kept until the fleet knows no place and no gate of them.
+    `asked`: racks of the nodes of which a node is a witness, or was once.
     """
 
     copy: int
@@ -54,6 +57,7 @@ class State:
     jobs: dict[JobId, None] = field(default_factory=dict)
     waiting: dict[WorkerId, set[int]] = field(default_factory=dict)
     ended: set[WorkerId] = field(default_factory=set)
+    asked: dict[NodeId, set[int]] = field(default_factory=dict)
     prune_above: int = 1_024
     stored_seq: int = 0
     stored_hash: str = ""
@@ -77,9 +81,8 @@ class Dispatcher:
     def handle(self, state: State, fleet: Fleet, event: Event) -> tuple[State, list[Effect]]:
         """Take one event."""
         match event:
-            case Folded(entries=entries):
-                state.entries += len(entries)
-                _touched(state, fleet)
+            case Folded():
+                _folded(state, fleet, event)
                 return state, []
             case StatusSeen(status=status):
                 for worker in status.workers:
@@ -98,6 +101,14 @@ class Dispatcher:
                 return state, []
 
 
+def _folded(state: State, fleet: Fleet, event: Folded) -> None:
+    state.entries += len(event.entries)
+    _touched(state, fleet)
+    for entry in event.entries:
+        if isinstance(entry, NodeJoined) and state.started and not event.void:
+            _joined(state, fleet, fleet.node(entry.node))
+
+
 def _touched(state: State, fleet: Fleet) -> None:
     if not state.started:
         return
@@ -108,6 +119,13 @@ def _touched(state: State, fleet: Fleet) -> None:
         job = fleet.jobs.get(name)
         if job is not None:
             state.racks.update((part.rack, None) for part in job.slices)
+
+
+def _joined(state: State, fleet: Fleet, node: Node) -> None:
+    """Racks of nodes that it is a witness of are told where it is asked now; and who asks whom."""
+    state.racks.update(dict.fromkeys(sorted(state.asked.get(node.name, ()))))
+    for witness in node.witnesses.nodes if node.witnesses is not None else ():
+        state.asked.setdefault(witness, set()).add(fleet.places[node.name].rack)
 
 
 def _has_ended(state: State, worker: WorkerId) -> None:
@@ -139,6 +157,9 @@ def _turn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
         state.stored_at = mono
         state.racks = dict.fromkeys(range(len(fleet.racks)))
         state.jobs = dict.fromkeys(sorted(fleet.jobs))
+        for rack in fleet.racks.values():
+            for node in rack.nodes:
+                _joined(state, fleet, node)
     effects: list[Effect] = list(_project_jobs(state, fleet))
     effects += _project_racks(state, fleet)
     effects += _snapshots(state, fleet, mono)

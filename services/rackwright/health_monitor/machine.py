@@ -1,5 +1,7 @@
 """The mind of the health-monitor: one event in, what is to be done out."""
 
+from math import inf
+
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import (
     Acked,
@@ -20,7 +22,16 @@ from rackwright.core.machine import (
 from rackwright.core.policy.health import missing_gpus
 from rackwright.core.policy.leases import may_echo, tick_after
 from rackwright.core.racks import Node, Rack
-from rackwright.health_monitor import blame, checks, evacuation, orders, returns, rounds, silence
+from rackwright.health_monitor import (
+    blame,
+    checks,
+    evacuation,
+    orders,
+    promises,
+    returns,
+    rounds,
+    silence,
+)
 from rackwright.health_monitor.state import State
 from rackwright.wire.entries.cell import PolicySet
 from rackwright.wire.entries.job import JobSuspended
@@ -69,6 +80,7 @@ class HealthMonitor:
                 return state, _turn(state, fleet, event)
             case Acked():
                 state.freshness = state.freshness.acked(event.sent_mono)
+                state.marks = state.marks.acked(event.seq, event.sent_mono)
                 return state, _echoes(state, fleet, event.mono)
             case Observed():
                 return state, blame.hear(state, fleet, event)
@@ -103,6 +115,8 @@ def _heard(state: State, fleet: Fleet, event: Heard) -> list[Effect]:
         state.stranger(event.node, event.rack)
         return []
     node = fleet.racks[place.rack].nodes[place.node]
+    if event.node in state.covers and may_echo(node, event.session):
+        promises.heard(state, fleet, event)
     if node.session != event.session or not state.owns(event.rack):
         return []
     if not may_echo(node, event.session):
@@ -138,6 +152,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
         state.judge_at = mono
     if mono >= state.judge_at and (state.beats.silent or state.blind):
         effects += silence.judge(state, fleet, event)
+    effects += promises.attend(state, fleet)
     effects += silence.condemn(state, fleet, mono)
     returns.find_departed(state, fleet)
     effects += rounds.next_offer(state, fleet, event)
@@ -181,9 +196,9 @@ def _next_look(state: State, fleet: Fleet, mono: float) -> float:
         times.append(change)
     if state.beats.silent:
         times.append(state.judge_at)
-    if state.suspicions:
-        first = next(iter(state.suspicions.values()))
-        times.append(first.since + silence.declared_after(state, fleet, mono))
+    wait = silence.declared_after(state, fleet, mono)
+    due = (one.since + wait for one in state.suspicions.values())  # in their order
+    times.append(next((at for at in due if at > mono), inf))
     if state.freshness.proved is not None:
         times.append(state.freshness.proved + tick_after(policy))
     if state.echoes.due and state.freshness.holds(policy, mono):

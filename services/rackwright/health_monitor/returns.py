@@ -25,6 +25,7 @@ from rackwright.core.policy.probation import (
     probation_until,
     returns,
 )
+from rackwright.core.policy.witnesses import choose
 from rackwright.core.racks import Node
 from rackwright.health_monitor.silence import heard_again
 from rackwright.health_monitor.state import State
@@ -142,6 +143,7 @@ def joined(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeJoined
             for one in status.workers
             if one.state is WorkerState.EXITED and one.code is not None
         ),
+        witnesses=choose(fleet, name) if status.hardware.port else None,
         cause=state.joins[name].id,
     )
 

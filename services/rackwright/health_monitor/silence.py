@@ -5,6 +5,7 @@ from rackwright.core.machine import Effect, Event, Note
 from rackwright.core.policy.health import serial_of
 from rackwright.core.policy.leases import declare_after
 from rackwright.core.policy.probation import SILENCE
+from rackwright.core.policy.witnesses import confirmed, declare_alone_after
 from rackwright.core.racks import Node, Rack
 from rackwright.health_monitor.state import State, Suspicion
 from rackwright.wire.entries.node import NodeCleared, NodeFailed, NodeSuspected, RackIsolated
@@ -26,6 +27,7 @@ def watch(state: State, fleet: Fleet, node: Node, mono: float) -> None:
         state.condemned.pop(node.name, None)
         state.returned.pop(node.name, None)
         state.unproven.discard(node.name)
+        state.unconfirmed.discard(node.name)
     elif state.suspicions.get(node.name, Suspicion(seq=0, since=0.0)).seq != node.suspected:
         # W runs from here: this copy has just folded the suspicion, or has just started.
         state.suspicions.pop(node.name, None)
@@ -100,6 +102,7 @@ def declared_after(state: State, fleet: Fleet, mono: float) -> float:
 def policy_changed(state: State, fleet: Fleet, mono: float) -> None:
     """Leases granted under the policy before may be longer than those of now."""
     before, state.wait = state.wait, declare_after(fleet.policy)
+    state.covers = dict.fromkeys(state.covers)  # promises of before were made by another lease
     if before > state.wait:
         state.longer_wait = (before, mono + before)
 
@@ -107,8 +110,9 @@ def policy_changed(state: State, fleet: Fleet, mono: float) -> None:
 def condemn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
     """Find the suspected whose leases must have ended: W after this copy folded the suspicion.
 
-    A copy that doubts itself takes nobody for dead. Work that its owner lets run without a lease
-    ends only by proof: its node is not condemned, and people are told.
+    A copy that doubts itself takes nobody for dead. A node with witnesses may have been carried on
+    by them: then it takes their promises that they did not, or W2. Work that its owner lets run
+    without a lease ends only by proof: its node is not condemned, and people are told.
     """
     told: list[Effect] = []
     if doubts_itself(state, mono):
@@ -120,6 +124,9 @@ def condemn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
             break
         if not state.owns_node(fleet, name):
             continue
+        if not carried_by_nobody(state, fleet, name, suspicion, mono):
+            told += _unconfirmed(state, fleet, name)
+            continue
         jobs = runs_on(fleet, name)
         if not jobs:
             state.condemned[name] = None
@@ -128,6 +135,30 @@ def condemn(state: State, fleet: Fleet, mono: float) -> list[Effect]:
             fields = {"node": name, "jobs": jobs}
             told.append(Note(level="warning", event="node.unproven", fields=fields))
     return told
+
+
+def carried_by_nobody(
+    state: State, fleet: Fleet, name: NodeId, suspicion: Suspicion, mono: float
+) -> bool:
+    """Can no witness have made the lease of this node longer than W reckons with?"""
+    terms = fleet.node(name).witnesses
+    if terms is None:
+        return True
+    if mono >= suspicion.since + declare_alone_after(fleet.policy, terms):
+        return True
+    covers = [state.covers.get(witness) for witness in terms.nodes]
+    return confirmed(terms, covers, fleet.policy, mono)
+
+
+def _unconfirmed(state: State, fleet: Fleet, name: NodeId) -> list[Effect]:
+    """Say once why a silent node is waited for."""
+    terms = fleet.node(name).witnesses
+    if terms is None or name in state.unconfirmed:
+        return []
+    state.unconfirmed.add(name)
+    waits = round(declare_alone_after(fleet.policy, terms), 3)
+    fields = {"node": name, "witnesses": list(terms.nodes), "waits_s": waits}
+    return [Note(level="warning", event="node.unconfirmed", fields=fields)]
 
 
 def runs_on(fleet: Fleet, name: NodeId) -> list[JobId]:

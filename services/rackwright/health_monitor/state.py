@@ -13,6 +13,7 @@ from rackwright.core.fleet import Fleet, Place
 from rackwright.core.machine import StatusSeen, Wished
 from rackwright.core.policy.health import Evidence
 from rackwright.core.policy.leases import Freshness
+from rackwright.core.policy.witnesses import Cover, Marks
 from rackwright.core.racks import Node
 from rackwright.health_monitor.beats import Beats, Echoes
 from rackwright.wire.ids import JobId, NodeId, RackId, SessionId, WorkerId
@@ -48,6 +49,9 @@ class State:
     ready, looked_at: the fold has been at the ledger's end, and the cell was looked over then.
     suspicions, returned, condemned: nodes with a recalled lease; those of them heard again, and
     when; those whose lease must be over. unproven: those of the latter that may still work.
+    unconfirmed: those whose witnesses may have carried it on. covers: witnesses of the suspected,
+    each with how long it has been bound by its promises; attended: those of them in racks of other
+    copies. marks: appends of this copy, by which a heartbeat is dated.
     wait, longer_wait: W as it is; one of an earlier policy, and the `mono` time until which it
     holds.
     suspects, isolate: decided from silence, to be said; judge_at: when silence is judged again.
@@ -85,6 +89,10 @@ class State:
     returned: dict[NodeId, float] = field(default_factory=dict)
     condemned: dict[NodeId, None] = field(default_factory=dict)
     unproven: set[NodeId] = field(default_factory=set)
+    unconfirmed: set[NodeId] = field(default_factory=set)
+    covers: dict[NodeId, Cover | None] = field(default_factory=dict)
+    attended: frozenset[NodeId] = frozenset()
+    marks: Marks = Marks()
     wait: float = 0.0
     longer_wait: tuple[float, float] = (0.0, 0.0)
     suspects: dict[NodeId, float] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from tests.simulation.fencing import alone
 from tests.simulation.fencing.search import explore
 from tests.simulation.fencing.sizes import LARGE, SMALL
 
@@ -24,7 +25,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     told = []
     broken = False
-    for size in (*SMALL, *LARGE):
+    for size in (*SMALL, *alone.SMALL, *LARGE, *alone.LARGE):
         if args.sizes and size.name not in args.sizes:
             continue
         found = explore(size, most=args.most)

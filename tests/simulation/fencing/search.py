@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
+from tests.simulation.fencing.alone import AloneSize, AloneWorld
 from tests.simulation.fencing.hosts import lease_in_memory
 from tests.simulation.fencing.sizes import Size
-from tests.simulation.fencing.world import Spot, World
+from tests.simulation.fencing.world import World
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,7 +19,7 @@ class Explored:
     `whole`: no state was left out. `seconds` of one core.
     """
 
-    size: Size
+    size: Size | AloneSize
     states: int = 0
     moves: int = 0
     depth: int = 0
@@ -44,28 +46,36 @@ class Explored:
     def told(self) -> str:
         """One line."""
         end = self.harm or ("nothing broken" if self.whole else "nothing broken as far as seen")
+        within = ""
+        if self.entries:
+            within = f"{self.entries:,} ledgers, {self.hosts:,} states of a host, "
         return (
             f"{self.size.name}: {self.states:,} states, {self.moves:,} transitions, depth "
-            f"{self.depth}, {self.entries:,} ledgers, {self.hosts:,} states of a host, "
-            f"{self.seconds:.1f} s: {end}"
+            f"{self.depth}, {within}{self.seconds:.1f} s: {end}"
         )
 
 
-def explore(size: Size, *, most: int | None = None) -> Explored:
+def explore(size: Size | AloneSize, *, most: int | None = None) -> Explored:
     """Visit the space, or its nearest `most` states."""
-    with lease_in_memory():
-        return _explore(size, most)
-
-
-def _explore(size: Size, most: int | None) -> Explored:
-    began = time.process_time()
-    world = World(size)
     found = Explored(size=size)
+    began = time.process_time()
+    if isinstance(size, AloneSize):
+        _visit(found, AloneWorld(size), most)
+    else:
+        with lease_in_memory():
+            world = World(size)
+            _visit(found, world, most)
+            found.entries, found.hosts = len(world.ledger.fleets), len(world.hosts.all)
+    found.seconds = time.process_time() - began
+    return found
+
+
+def _visit(found: Explored, world: Any, most: int | None) -> None:
     start = world.start()
-    came: dict[Spot, tuple[Spot, str] | None] = {start: None}
+    came: dict[Any, tuple[Any, str] | None] = {start: None}
     layer = [start]
     while layer and not found.harm:
-        following: list[Spot] = []
+        following: list[Any] = []
         for spot in layer:
             for what, after in world.moves(spot):
                 found.moves += 1
@@ -86,12 +96,9 @@ def _explore(size: Size, most: int | None) -> Explored:
         found.depth += bool(following)
         layer = following
     found.states = len(came)
-    found.entries, found.hosts = len(world.ledger.fleets), len(world.hosts.all)
-    found.seconds = time.process_time() - began
-    return found
 
 
-def _way(came: dict[Spot, tuple[Spot, str] | None], spot: Spot) -> list[str]:
+def _way(came: dict[Any, tuple[Any, str] | None], spot: Any) -> list[str]:
     way: list[str] = []
     step = came[spot]
     while step is not None:

@@ -117,6 +117,7 @@ def node_joined(fleet: Fleet, entry: NodeJoined) -> None:
         gpus=entry.hardware.gpus,
         fitness=Fitness.FULL if fresh else node.fitness,
         suspected=0,
+        witnesses=entry.witnesses,
     )
     fleet.installed_gpus += entry.hardware.gpus - node.gpus
     fleet.topology = fleet.topology.with_node(place.rack, place.node, node.hardware, entry.hardware)

@@ -11,7 +11,14 @@ from annotated_types import Ge, Len
 
 from rackwright.wire.ids import JobRef, NodeRef, OwnerRef, RackRef, SessionRef, WorkerRef
 from rackwright.wire.message import Counted, Entry, Natural
-from rackwright.wire.nodes import Fitness, Hardware, RackFitness, RackSpec, RepairAction
+from rackwright.wire.nodes import (
+    Fitness,
+    Hardware,
+    RackFitness,
+    RackSpec,
+    RepairAction,
+    Witnesses,
+)
 from rackwright.wire.quick import quick
 from rackwright.wire.reasons import Reason
 from rackwright.wire.versions import since
@@ -33,7 +40,7 @@ class NodeJoined(Observation):
 
     `exited` are those of them whose end the node itself reports with a code; the verdict on them is
     the placer's. The others were lost. Another boot id than before is proof that every earlier
-    worker of the node has ended.
+    worker of the node has ended. `witnesses`: the second tier of its lease; None: it has none.
     """
 
     TYPE: ClassVar[str] = "node.joined"
@@ -42,6 +49,7 @@ class NodeJoined(Observation):
     hardware: Hardware
     running: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
     exited: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
+    witnesses: Witnesses | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
