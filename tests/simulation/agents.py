@@ -169,7 +169,8 @@ class SimWorkers(PretendedWorkers):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """What a node finds around it. `put_status`, `put_signal` store bytes; `beat` sends one."""
+    """What a node finds around it. `put_status`, `put_signal` store bytes; `beat` sends one, `ask`
+    a question with its nonce to a witness."""
 
     cell: CellName
     job_of: Callable[[str], JobValue | None]
@@ -177,6 +178,7 @@ class Outside:
     put_status: Callable[[SimNode], None]
     put_signal: Callable[[SimNode, Fault], None]
     beat: Callable[[SimNode, Heartbeat], None]
+    ask: Callable[[SimNode, NodeId, str], None]
     told: Callable[[str], None]
 
 
@@ -217,6 +219,9 @@ class SimNode:
         self._said = 0
         self._waiting: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self.heard_by: str | None = None  # the only monitor that its heartbeats reach
+        self.island = ""  # neighbours reach each other within one only
+        self.lan = WindyPath(engine, path.weather, outside.told)
+        self._asked = 0
         self.deaf = False  # what it says arrives, echoes to it do not
         self.watch: Pipe = path.pipe()
         self.workers = self._new_workers()
@@ -371,10 +376,30 @@ class SimNode:
         if self.agent.renew_if_lapsed():
             self._outside.told("session renewed")
         self.agent.remind()
-        who = self.agent.who
-        n = self.agent.hold.sending(self._timing.now_ns())
-        beat = Heartbeat(node=who.node, rack=who.rack, session=who.session, n=n)
-        self._outside.beat(self, beat)
+        now = self._timing.now_ns()
+        if self.agent.asks(now):
+            for one in self.agent.neighbours:
+                self._asked += 1
+                nonce = f"{self._asked:032x}"
+                self.agent.alone.ask(nonce, one.node, now)
+                self._outside.ask(self, one.node, nonce)
+        self._outside.beat(self, self.agent.beat(now))
+
+    def asked(self, by: SimNode, nonce: str) -> None:
+        """A neighbour asks whether the bus is away."""
+        agent = self._agent(self.asked, by, nonce)
+        if agent is not None and self.island == by.island:
+            away = agent.hold.away(self._timing.now_ns())
+            self.lan.toss(by.answered, self, nonce, away)
+
+    def answered(self, witness: SimNode, nonce: str, away: bool) -> None:
+        """A witness answers."""
+        agent = self._agent(self.answered, witness, nonce, away)
+        if agent is not None and self.island == witness.island:
+            before = agent.hold.until_ns
+            agent.answered(nonce, witness.name, away=away)
+            if agent.hold.until_ns > before:
+                self._outside.told("lease carried on")
 
     def _remind(self) -> None:
         """Now and then it looks again and says again what it said: a watch may have gone deaf."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from rackwright.sim.paths import Weather
@@ -52,7 +52,12 @@ RATES: dict[str, float] = {
     "cell upgraded": 0.5,
 }
 # Added later, and drawn apart, so that seeds go on to mean what they meant.
-RATES_ADDED: dict[str, float] = {"read only": 0.7, "bus clock jumps": 1.0}
+RATES_ADDED: dict[str, float] = {
+    "read only": 0.7,
+    "bus clock jumps": 1.0,
+    "long outage": 0.7,
+    "island": 0.7,
+}
 # Faults that are a state of the world and not a moment: chances.
 STATES: dict[str, float] = {
     "weather": 0.6,
@@ -63,8 +68,10 @@ STATES: dict[str, float] = {
     "jobs exit badly": 0.4,
     "jobs run without a lease": 0.15,
 }
-KINDS = (*RATES, *RATES_ADDED, *STATES)
-LONG = frozenset({"long silence", "minority"})  # they last longer than a node is waited for
+STATES_ADDED: dict[str, float] = {"second tier": 0.4}
+KINDS = (*RATES, *RATES_ADDED, *STATES, *STATES_ADDED)
+# They last longer than a node is waited for.
+LONG = frozenset({"long silence", "minority", "long outage", "island"})
 
 PROMISED = QueueName("promised")  # a third of the jobs are in it, and take back what others have
 POLICY = Policy(
@@ -102,6 +109,10 @@ POLICY = Policy(
     defrag_per_hour=60,
     defrag_victim_cost_gpu_h=0.0,
     defrag_near_limit_s=1.0,
+)
+# A lease that leaves room for promises, and a second tier that ends within a story.
+SECOND_TIER = replace(
+    POLICY, heartbeat_s=0.5, suspect_after_s=1.5, fence_after_s=5.0, fresh_s=1.0, alone_s=12.0
 )
 
 
@@ -160,6 +171,7 @@ def draw(
         if added.random() < share
     }
     rates |= {kind: 1.0 for kind, odds in STATES.items() if random.random() < odds}
+    rates |= {kind: 1.0 for kind, odds in STATES_ADDED.items() if added.random() < odds}
     weather = Weather(
         delay_s=random.choice((0.002, 0.01, 0.05)),
         late=random.choice((0.0, 0.01, 0.1)),
@@ -194,4 +206,5 @@ def draw(
         old_version="old version" in rates,
         bad_exits=0.2 if "jobs exit badly" in rates else 0.0,
         leaseless=0.3 if "jobs run without a lease" in rates else 0.0,
+        policy=SECOND_TIER if "second tier" in rates else POLICY,
     )

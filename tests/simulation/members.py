@@ -11,6 +11,7 @@ from rackwright.bus.ports import Stored
 from rackwright.bus.streams import Kind
 from rackwright.core.fleet import Fleet
 from rackwright.core.machine import (
+    Attend,
     CheckSnapshot,
     Deed,
     Note,
@@ -42,7 +43,7 @@ from rackwright.sim.starting import Archive, started
 from rackwright.spare_manager.config import HEARS as SPARE_HEARS
 from rackwright.spare_manager.machine import SpareManager
 from rackwright.wire.codec import UnknownType
-from rackwright.wire.ids import CellName
+from rackwright.wire.ids import CellName, NodeId
 from rackwright.wire.message import Commit, Entry
 from rackwright.wire.signals import Echo
 from rackwright.wire.versions import FOLD_VERSION
@@ -119,6 +120,7 @@ class Member:
         self.path = WindyPath(world.engine, world.knobs.weather, world.happened)
         self.core = WindyPath(world.engine, world.knobs.weather, world.happened)
         self.behind = False  # heartbeats and echoes go on, nothing of the ledger reaches it
+        self.attended: frozenset[NodeId] = frozenset()
         self.process: Process[Any] | None = None
         self.starts = 0
         self.old = False
@@ -137,6 +139,7 @@ class Member:
         if self.process is not None:
             return
         self.starts += 1
+        self.attended = frozenset()
         try:
             reader: Steps = started(world.store, CELL)
         except NoValidStart as error:
@@ -243,6 +246,8 @@ class Member:
                 self._projector.project(deed, fleet.ledger, fleet.seq)
             case WriteSnapshot() | CheckSnapshot() | TrimLedger() if self._archive is not None:
                 self._archive.do(deed, process.standing.fleet)
+            case Attend(nodes=nodes):
+                self.attended = frozenset(node for _, node in nodes)
             case TrimWishes(to=to):
                 self.world.store.purge(Kind.WISH, below=to + 1)
             case Note(level="error", event=event, fields=fields):

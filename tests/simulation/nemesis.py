@@ -86,6 +86,8 @@ class Nemesis:
             "rack defined": users.define,
             "bus clock jumps": self._jump,
             "long silence": self._silence,
+            "long outage": self._long_outage,
+            "island": self._island,
             "minority": self._minority,
             "wall clock jumps": self._set_wall,
             "cell upgraded": self._upgrade,
@@ -205,6 +207,28 @@ class Nemesis:
         nodes = [node.path for node in self.world.nodes.values()]
         self._cut([*members, *nodes, self.users.path], longest_s=5.0)
 
+    def _long_outage(self) -> None:
+        """Nobody reaches the bus for longer than a lease; neighbours reach each other."""
+        members = [path for member in self.world.members for path in (member.path, member.core)]
+        nodes = [node.path for node in self.world.nodes.values()]
+        self._cut([*members, *nodes, self.users.path], least_s=6.0, longest_s=14.0)
+
+    def _island(self) -> None:
+        """A node, a rack or half of all nodes reach neither the bus nor anybody outside."""
+        rack, nodes = self.random.choice(self.world.racks).rack, list(self.world.nodes.values())
+        half = self.random.sample(nodes, len(nodes) // 2)
+        inside = [one for one in nodes if one.rack == rack]
+        name, island = self.random.choice(
+            (("lone", [self.node()]), (rack, inside), ("half", half), ("half", half))
+        )
+        for one in island:
+            one.island = name
+            self.world.engine.later(self.random.uniform(9.0, 16.0), self._ashore, one)
+        self._cut([one.path for one in island], longest_s=24.0, least_s=9.0)
+
+    def _ashore(self, node: SimNode) -> None:
+        node.island = ""
+
     def _deafen(self) -> None:
         node = self.node()
         node.deaf = True
@@ -250,6 +274,7 @@ class Nemesis:
         """Whatever was done to it is over."""
         node.deaf = False
         node.heard_by = None
+        node.island = ""
         node.habits.stuck_until = 0.0
         self.boot(node)
         if node.paused:

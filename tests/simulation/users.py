@@ -196,6 +196,8 @@ class Users:
         """The settings are set again; the lease may become shorter or longer."""
         fence = self.random.choice((3.5, 4.0, 5.0))
         slices = self.random.choice((3, 4, 5))
+        if self.world.knobs.policy.alone_s:
+            fence += 1.0
         policy = replace(self.world.knobs.policy, fence_after_s=fence, slice_nodes=slices)
         self.wish(ADMIN, SetPolicy(policy=policy))
 

@@ -122,12 +122,13 @@ class World:
             put_status=partial(self._put_status, pipe),
             put_signal=partial(self._put_signal, pipe),
             beat=lambda node, beat: node.path.toss(self._beat_at_bus, beat),
+            ask=self._ask,
             told=self.happened,
         )
         node = SimNode(
             self.engine,
             rack,
-            Hardware(serial=f"sn-{name}", gpus=self.knobs.gpus, gpu_model="gb200"),
+            Hardware(serial=f"sn-{name}", gpus=self.knobs.gpus, gpu_model="gb200", port=7),
             name=name,
             path=path,
             habits=Habits(
@@ -185,8 +186,13 @@ class World:
             if self.nodes[beat.node].heard_by not in (None, member.name):
                 continue
             shards = share(*(process.standing.copies or (1, 0)))
-            if shards == ("*",) or shard in shards:
+            if shards == ("*",) or shard in shards or beat.node in member.attended:
                 member.core.toss(process.hear, process.beats, arrival)
+
+    def _ask(self, node: SimNode, witness: NodeId, nonce: str) -> None:
+        there = self.nodes[witness]
+        if node.island == there.island:
+            node.lan.toss(there.asked, node, nonce)
 
     def echo_at_bus(self, echo: Echo) -> None:
         """A monitor has sent an echo."""
