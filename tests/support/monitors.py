@@ -145,6 +145,7 @@ class Bench:
         rack: str | None = None,
         boot: str = "boot",
         gpus: int = 4,
+        port: int = 0,
         **more: Any,
     ) -> Event:
         """A status event."""
@@ -153,7 +154,7 @@ class Bench:
             rack=RackId(rack or name.partition("-")[0]),
             session=SessionId(session or self._session(name)),
             boot=boot,
-            hardware=Hardware(serial=f"sn-{name}", gpus=gpus, gpu_model="gb200"),
+            hardware=Hardware(serial=f"sn-{name}", gpus=gpus, gpu_model="gb200", port=port),
             **({"n": 0} | more),
         )
         return self.make(StatusSeen, id=MessageId(f"status-{name}"), at=self.now, status=body)

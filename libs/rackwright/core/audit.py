@@ -160,14 +160,15 @@ def _others_unchanged(
     """Ranks outside the slice, and in it those not in `changed` (None: all), keep their worker.
 
     A commit that holds several entries of one job raised its membership by more than one; then the
-    ranks of each cannot be told apart here, and legality has looked at every entry by itself.
+    ranks of each cannot be told apart here, and legality has looked at every entry by itself. The
+    same holds if a later entry of the commit has taken the job's nodes, for another one's recovery.
     """
     pair = _pair(before, after, name)
     if pair is None:
         return
     old, new = pair
     steps = new.membership - old.membership
-    if steps != 1:
+    if steps != 1 or len(old.slices) != len(new.slices):
         return
     for part, fresh in zip(old.slices, new.slices, strict=True):
         for rank in range(part.first_rank, part.first_rank + part.size):

@@ -10,7 +10,9 @@ from rackwright.cli.failures import Failure
 from rackwright.cli.recorded import Record, audit_archive, audit_cell
 from rackwright.cli.session import Where, reaching, run
 from rackwright.core.audit import CHECKS
+from rackwright.core.fleet import Fleet
 from rackwright.core.policy.leases import DRIFT, declare_after
+from rackwright.core.policy.witnesses import declare_alone_after
 from rackwright.host.archive import ArchiveBroken
 from rackwright.host.auditing import LedgerTrimmed
 from rackwright.host.ledgers import CannotRead
@@ -101,6 +103,15 @@ def _leases(record: Record) -> Iterator[str]:
         f" heartbeat (F + K); its rank starts elsewhere no sooner than {wait:g} s after the"
         f" suspicion (W = {DRIFT:g} (F + R + K))"
     )
+    tiers = second_waits(record.fleet)
+    if tiers:
+        many, alone, longest = tiers
+        yield (
+            f"  {many} nodes have a second tier: while their witnesses say that the bus is away"
+            f" they work for up to {alone:g} s; where those have not confirmed that they said no such"
+            f" thing, their ranks start elsewhere no sooner than {longest:g} s after the suspicion"
+            f" (W2 = {DRIFT:g} (F2 + R + K))"
+        )
     if record.shortest_s is not None:
         yield (
             f"  {record.fenced} nodes were fenced, the soonest {record.shortest_s:.3f} s after it"
@@ -113,10 +124,22 @@ def bounds(policy: Policy) -> tuple[float, float]:
     return policy.fence_after_s + policy.kill_s, declare_after(policy)
 
 
+def second_waits(fleet: Fleet) -> tuple[int, float, float] | None:
+    """How many nodes have a second tier, the longest F2 and W2 in seconds (protocol F15); None
+    without one."""
+    nodes = (node for rack in fleet.racks.values() for node in rack.nodes if node.session)
+    terms = [node.witnesses for node in nodes if node.witnesses is not None]
+    if not terms:
+        return None
+    waits = (declare_alone_after(fleet.policy, one) for one in terms)
+    return len(terms), max(one.alone_s for one in terms), max(waits)
+
+
 def result(record: Record) -> dict[str, object]:
     """The same for programs."""
     audit, fleet = record.audit, record.fleet
     gone, wait = bounds(fleet.policy)
+    many, alone, longest = second_waits(fleet) or (0, gone, wait)
     return {
         "ledger": fleet.ledger,
         "seq": fleet.seq,
@@ -128,6 +151,9 @@ def result(record: Record) -> dict[str, object]:
         "checked": list(CHECKS),
         "lease_gone_s": gone,
         "lease_wait_s": wait,
+        "second_tier_nodes": many,
+        "second_tier_alone_s": alone,
+        "second_tier_wait_s": longest,
         "fenced": record.fenced,
         "fenced_soonest_s": record.shortest_s,
         "violations": audit.violations,

@@ -28,11 +28,11 @@ from rackwright.wire.entries.cell import SnapshotVerified
 from rackwright.wire.entries.job import JobCancelled, JobRequeued
 from rackwright.wire.ids import JobId, MessageId, NodeId, Owner, RackId, SessionId, WorkerId
 from rackwright.wire.message import Entry
-from rackwright.wire.nodes import Hardware
+from rackwright.wire.nodes import Hardware, Witnesses
 from rackwright.wire.reasons import Reason
 from rackwright.wire.signals import NodeStatus, WorkerState, WorkerStatus
-from rackwright.wire.values import AssignmentLine, JobValue, RackAssignments, StopLine
-from tests.support.fleets import cell
+from rackwright.wire.values import AssignmentLine, JobValue, Neighbour, RackAssignments, StopLine
+from tests.support.fleets import cell, hardware
 
 DISPATCHER = Dispatcher()
 GONE = Reason(code="test")
@@ -52,6 +52,12 @@ class Bench:
 
     def turn(self) -> list[Effect]:
         return self.hear(Turn(now=0.0, mono=self.mono))
+
+    def joined(self) -> list[Effect]:
+        """The last commit was a join."""
+        seq, entries = self.cell.fleet.seq, self.cell.last
+        self.hear(Folded(now=0.0, mono=self.mono, seq=seq, source="t/0", type="t", entries=entries))
+        return self.turn()
 
     def folded(self) -> list[Effect]:
         self.hear(
@@ -220,3 +226,22 @@ def test_the_ledger_is_trimmed_behind_two_verified_snapshots() -> None:
     bench.cell.add(SnapshotVerified(seq=30_000, sha256="b"))
     assert TrimLedger(to=10_000) in bench.folded()
     assert not [one for one in bench.turn() if isinstance(one, TrimLedger)]
+
+
+def test_who_asks_a_witness_is_told_where_it_is_asked_now() -> None:
+    bench = Bench()
+    terms = Witnesses(nodes=(NodeId("r1-n02"),), step_s=30.0, alone_s=1800.0)
+    bench.cell.join("r0-n00", witnesses=terms)
+    first = racks(bench.turn())[0].nodes[NodeId("r0-n00")]
+    assert (first.witnesses, first.neighbours) == (
+        terms,
+        (Neighbour(node=NodeId("r1-n02"), host="r1-n02", port=0),),
+    )
+    bench.cell.join("r1-n02", hardware("r1-n02", port=7, address="10.0.0.2"))
+    written = racks(bench.joined())
+    assert [value.rack for value in written] == ["r0", "r1"]
+    assert written[0].nodes[NodeId("r0-n00")].neighbours == (
+        Neighbour(node=NodeId("r1-n02"), host="10.0.0.2", port=7),
+    )
+    bench.cell.join("r1-n03")
+    assert [value.rack for value in racks(bench.joined())] == ["r1"], "nobody asks it"

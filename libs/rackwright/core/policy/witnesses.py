@@ -4,7 +4,7 @@ monitor must know of them before it takes a silent node for dead.
 A node cut off from the bus asks its witnesses; each word of more than half of them that the bus is
 away carries its lease on by one step. Each witness promises in its heartbeats for how long it will
 say no such thing. At least half of the witnesses bound by their promises throughout one step leave
-no majority to anybody: the lease has ended. The argument and its limits are ADR 10.
+no majority to anybody: the lease has ended. The argument and its limits are ADR 12.
 """
 
 from collections.abc import Iterable, Iterator

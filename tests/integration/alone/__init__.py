@@ -1,0 +1,1 @@
+"""A cell with a second tier of leases, whose bus goes away."""
