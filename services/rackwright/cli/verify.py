@@ -108,8 +108,8 @@ def _leases(record: Record) -> Iterator[str]:
         many, alone, longest = tiers
         yield (
             f"  {many} nodes have a second tier: while their witnesses say that the bus is away"
-            f" they work for up to {alone:g} s; where those have not confirmed that they said no such"
-            f" thing, their ranks start elsewhere no sooner than {longest:g} s after the suspicion"
+            f" they work for up to {alone:g} s; where those have not promised to say no such thing,"
+            f" their ranks start elsewhere no sooner than {longest:g} s after the suspicion"
             f" (W2 = {DRIFT:g} (F2 + R + K))"
         )
     if record.shortest_s is not None:

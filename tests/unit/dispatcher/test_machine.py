@@ -239,8 +239,8 @@ def test_who_asks_a_witness_is_told_where_it_is_asked_now() -> None:
     )
     bench.cell.join("r1-n02", hardware("r1-n02", port=7, address="10.0.0.2"))
     written = racks(bench.joined())
-    assert [value.rack for value in written] == ["r0", "r1"]
-    assert written[0].nodes[NodeId("r0-n00")].neighbours == (
+    assert [value.rack for value in written] == ["r1", "r0"]
+    assert written[1].nodes[NodeId("r0-n00")].neighbours == (
         Neighbour(node=NodeId("r1-n02"), host="10.0.0.2", port=7),
     )
     bench.cell.join("r1-n03")
