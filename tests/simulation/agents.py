@@ -12,53 +12,22 @@ from random import Random
 
 from rackwright.agent.limits import XidLimit
 from rackwright.agent.node import NodeAgent
-from rackwright.agent.pretend import NS, Checkpoints, Pretence, PretendedWorkers
+from rackwright.agent.pretend import Checkpoints, Pretence, PretendedWorkers
 from rackwright.agent.progress import Progress
 from rackwright.agent.records import OnLostLease, WorkerRecord, WorkerSpec, WorkerState
 from rackwright.agent.said import Who, xid_fault
 from rackwright.core.living import Life, Living
-from rackwright.sim.engine import Engine, Timer
+from rackwright.sim.engine import Engine
 from rackwright.sim.paths import Pipe, WindyPath
-from rackwright.wire.ids import CellName, NodeId, RackId, SessionId, WorkerId
+from rackwright.wire.ids import CellName, NodeId, RackId, WorkerId
 from rackwright.wire.nodes import Hardware
 from rackwright.wire.signals import Echo, Fault, Heartbeat
 from rackwright.wire.values import JobValue, RackAssignments
+from tests.simulation.node_timing import NodeTiming
 
 FIRST_HEARTBEAT_S = 0.5
 TELL_S = 0.01
 REANNOUNCE_S = 20.0
-
-
-class NodeTiming:
-    """The clocks of one node: CLOCK_BOOTTIME begins anew at a reboot and runs at `rate`."""
-
-    def __init__(self, engine: Engine, node: NodeId, rate: float) -> None:
-        self._engine = engine
-        self._node = node
-        self._rate = rate
-        self._booted = engine.now - 100.0
-        self._sessions = 0
-
-    def reboot(self) -> None:
-        """The clock begins anew."""
-        self._booted = self._engine.now - 1.0
-
-    def now_ns(self) -> int:
-        """See agent.timing."""
-        return int((self._engine.now - self._booted) * self._rate * NS)
-
-    def wall(self) -> float:
-        """See agent.timing."""
-        return self._engine.now
-
-    def later(self, delay_s: float, call: Callable[..., object], *args: object) -> Timer:
-        """See agent.timing."""
-        return self._engine.later(delay_s / self._rate, call, *args)
-
-    def session(self) -> SessionId:
-        """See agent.timing."""
-        self._sessions += 1
-        return SessionId(f"s-{self._node}-{self._sessions}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Gt, Le, Len
+from annotated_types import Ge, Le, Len
 
 from rackwright.wire.ids import NodeRef, RackRef
 from rackwright.wire.message import LENIENT, Natural, Part
+from rackwright.wire.versions import since
 
 MAX_RACK_NODES = 62  # a node set is a bit mask in one signed 64-bit integer
 MAX_GPUS = 16
@@ -67,7 +68,7 @@ class Hardware(Part):
     address: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     checks: bool = False
-    port: Annotated[int, Ge(0), Le(65_535)] = 0
+    port: Annotated[int, Ge(0), Le(65_535)] = since(2, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +79,9 @@ class Witnesses(Part):
     never longer than `alone_s` from the newest heartbeat that was echoed.
     """
 
-    nodes: Annotated[tuple[NodeRef, ...], Len(1, 15)]
-    step_s: Annotated[float, Gt(0)]
-    alone_s: Annotated[float, Gt(0)]
+    nodes: Annotated[tuple[NodeRef, ...], Len(0, 15)] = since(2, ())
+    step_s: Annotated[float, Ge(0)] = since(2, 0.0)
+    alone_s: Annotated[float, Ge(0)] = since(2, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

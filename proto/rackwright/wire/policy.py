@@ -131,6 +131,7 @@ class Policy(Part):
         "s",
         "second tier of leases: so long a node works on while its witnesses say that the bus is "
         "away (1800 is reasonable); 0: it has none; holds for sessions that join later",
+        since=2,
     )
     fresh_s: Positive = knob(3.0, "s", "how old a monitor's proof of quorum may be")
     kill_s: Positive = knob(2.0, "s", "time a fenced worker needs to be gone")

@@ -1,5 +1,6 @@
 """The way into service and out of it: sessions, recoveries, repairs, workers that have ended."""
 
+from dataclasses import replace
 from math import inf
 
 from rackwright.core.fleet import Fleet
@@ -25,7 +26,7 @@ from rackwright.core.policy.probation import (
     probation_until,
     returns,
 )
-from rackwright.core.policy.witnesses import choose
+from rackwright.core.policy.witnesses import SECOND_TIER, choose
 from rackwright.core.racks import Node
 from rackwright.health_monitor.silence import heard_again
 from rackwright.health_monitor.state import State
@@ -131,19 +132,22 @@ def joined(state: State, fleet: Fleet, name: NodeId, event: Event) -> NodeJoined
     status, node = state.joins[name].status, fleet.node(name)
     if not _is_news(state, node, state.joins[name]):
         return None
+    # In a cell that does not know the second tier yet nobody is told where its nodes are asked.
+    known = fleet.fold_version >= SECOND_TIER
+    hardware = status.hardware if known else replace(status.hardware, port=0)
     return NodeJoined(
         node=name,
         of=node.last,
         session=status.session,
         boot=status.boot,
-        hardware=status.hardware,
+        hardware=hardware,
         running=tuple(one.worker for one in status.workers if one.state in ALIVE),
         exited=tuple(
             one.worker
             for one in status.workers
             if one.state is WorkerState.EXITED and one.code is not None
         ),
-        witnesses=choose(fleet, name) if status.hardware.port else None,
+        witnesses=choose(fleet, name) if hardware.port else None,
         cause=state.joins[name].id,
     )
 

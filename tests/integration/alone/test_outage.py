@@ -16,6 +16,7 @@ from rackwright.core.policy.leases import declare_after
 from rackwright.core.policy.witnesses import second_tier
 from rackwright.wire.entries.node import NodeFailed, NodeJoined
 from rackwright.wire.entries.slice import SliceMoved, SliceRestarted, SliceSwapped
+from rackwright.wire.ids import NodeId
 from tests.support.live import Live, Small, live_cell
 from tests.support.quick import POLICY
 from tests.support.world import appears, process_ends
@@ -28,7 +29,7 @@ TIERS = replace(
     rack_event_nodes=1000,
     symptom_window_s=0.001,
 )
-LONE = "r01-n02"
+LONE = NodeId("r01-n02")
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -90,7 +91,7 @@ async def test_a_node_alone_is_fenced_at_the_lease_and_replaced_after_the_short_
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         await process_ends(pid)
-        assert (str(failed.node), failed.fenced) == (LONE, True)
+        assert (failed.node, failed.fenced) == (LONE, True)
         waited = failed.reason.numbers["waited_s"]
         assert isinstance(waited, float)
         assert declare_after(TIERS) <= waited < TIERS.alone_s
@@ -100,4 +101,4 @@ async def test_a_node_alone_is_fenced_at_the_lease_and_replaced_after_the_short_
     now = live.identities("lone")
     assert {w: p for w, p in now.items() if w != after.worker(rank)} == before
     assert after.retries == 0
-    await live.entry(NodeJoined, since, lambda one: str(one.node) == LONE)
+    await live.entry(NodeJoined, since, lambda one: one.node == LONE)

@@ -45,7 +45,9 @@ def test_what_has_failed_is_no_witness_and_without_the_tier_there_is_none() -> N
     made = cell(racks=1, nodes=4, policy=ON)
     made.fail(node_name("r0", 2))
     terms = choose(made.fleet, NodeId("r0-n01"))
-    assert terms == Witnesses(nodes=("r0-n03", "r0-n00"), step_s=30.0, alone_s=1800.0)
+    assert terms == Witnesses(
+        nodes=(NodeId("r0-n03"), NodeId("r0-n00")), step_s=30.0, alone_s=1800.0
+    )
     assert choose(cell(racks=1, nodes=4).fleet, NodeId("r0-n01")) is None
 
 

@@ -19,6 +19,7 @@ from rackwright.wire.policy import Policy
 
 IN_RACK, ELSEWHERE = 2, 3  # so no rack by itself is a majority, and neither is all outside less one
 MARKS = 64
+SECOND_TIER = 2  # the fold version that brought it
 
 
 def second_tier(policy: Policy) -> bool:

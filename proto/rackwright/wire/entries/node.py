@@ -49,7 +49,7 @@ class NodeJoined(Observation):
     hardware: Hardware
     running: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
     exited: Annotated[tuple[WorkerRef, ...], Len(0, 256)] = ()
-    witnesses: Witnesses | None = None
+    witnesses: Witnesses | None = since(2, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
