@@ -56,7 +56,9 @@ def _neighbours(fleet: Fleet, node: Node) -> tuple[Neighbour, ...]:
     """Where the witnesses of a node are asked, as they said when they joined last."""
     found = []
     for name in node.witnesses.nodes if node.witnesses is not None else ():
-        place = fleet.places[name]
+        place = fleet.places.get(name)
+        if place is None:
+            continue
         rack = fleet.racks[place.rack]
         hardware = rack.nodes[place.node].hardware
         port = hardware.port if hardware is not None else 0
