@@ -195,11 +195,6 @@ def answers_again(patch: Patch) -> None:
     patch.setattr(Fleet, "answered", lambda *_: False)
 
 
-def without_asking_witnesses(patch: Patch) -> None:
-    """Whom his witnesses may have carried on is declared dead after W all the same."""
-    patch.setattr(silence, "carried_by_nobody", lambda *_: True)
-
-
 MUTANTS: tuple[Callable[[Patch], None], ...] = (
     without_compare,
     without_compare_and_chain,
@@ -222,5 +217,4 @@ MUTANTS: tuple[Callable[[Patch], None], ...] = (
     refused_means_absent,
     started_when_prepared,
     answers_again,
-    without_asking_witnesses,
 )

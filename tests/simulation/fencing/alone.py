@@ -343,17 +343,22 @@ def _order(one: Witness) -> tuple[object, ...]:
     return (one.steady, one.told, one.sent or (-1, -1), one.since, one.until)
 
 
-# What every run of the tests explores to the end.
+# What every run of the tests explores to the end: F2 is long enough for each mutant to do harm.
 SMALL = (
-    AloneSize(name="two witnesses", alone=5),
-    AloneSize(name="one witness, late heartbeats", witnesses=1, alone=5, late=3, crashes=1),
+    AloneSize(name="two witnesses, cut off", alone=8, cut=True),
+    AloneSize(name="one witness, a crash", witnesses=1, alone=8, crashes=1),
+    AloneSize(name="one witness, late heartbeats", witnesses=1, alone=8, late=2, cut=True),
+    AloneSize(
+        name="one witness, a monitor anew", witnesses=1, alone=8, restarts=1, crashes=1, cut=True
+    ),
 )
 
 # What `make model` explores besides.
 LARGE = (
-    AloneSize(name="one witness, longer timers", witnesses=1, lease=8, fresh=2, kill=2, alone=16,
-              late=6, restarts=1, crashes=2),
-    AloneSize(name="two witnesses, a monitor and an agent anew", alone=6, restarts=1, crashes=1),
-    AloneSize(name="two witnesses, late heartbeats", alone=5, late=2),
-    AloneSize(name="three witnesses", witnesses=3, alone=5),
-)  # fmt: skip
+    AloneSize(name="two witnesses", alone=5),
+    AloneSize(
+        name="one witness, late heartbeats, a crash", witnesses=1, alone=5, late=3, crashes=1
+    ),
+    AloneSize(name="two witnesses, F2 of two leases", alone=8),
+    AloneSize(name="three witnesses, cut off", witnesses=3, alone=8, cut=True),
+)
