@@ -35,10 +35,10 @@ class Datagrams(asyncio.DatagramProtocol):
         self.dropped = 0
         self.port = 0
 
-    async def open(self, port: int) -> None:
-        """Listen on all addresses; port 0: any free one. Raises OSError."""
+    async def open(self, at: Address) -> None:
+        """Listen there; port 0: any free one. Raises OSError."""
         transport, _ = await self._loop.create_datagram_endpoint(
-            lambda: self, local_addr=("0.0.0.0", port), family=socket.AF_INET
+            lambda: self, local_addr=at, family=socket.AF_INET
         )
         self._transport = transport
         self.port = transport.get_extra_info("sockname")[1]

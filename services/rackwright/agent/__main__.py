@@ -46,7 +46,7 @@ async def main(settings: Settings) -> int:
             hooks=settings.more["hooks"],
             cgroups=_cgroups(pretend=settings.more["pretend"]),
             key=neighbours_key(settings),
-            port=settings.more["neighbours_port"],
+            asked_at=(settings.more["neighbours_host"], settings.more["neighbours_port"]),
         )
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(process.run(standing.readied.set))

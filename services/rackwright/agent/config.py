@@ -20,6 +20,7 @@ from rackwright.wire.ids import InvalidId, NodeId, RackId, check_name
 from rackwright.wire.neighbours import key_of
 from rackwright.wire.nodes import Hardware
 
+LEAST_SECRET = 16  # characters of the neighbours' secret
 DMI = Path("/sys/class/dmi/id")
 MEMINFO = Path("/proc/meminfo")
 
@@ -45,17 +46,25 @@ def options() -> list[click.Option]:
         option("hooks", "Directory with prolog, membership, epilog.", type=path(exists=True)),
         option("neighbours-port", "UDP port where neighbours ask; 0: any free one.",
                type=click.IntRange(0, 65_535), default=0),
-        option("neighbours-key", "File with a secret that all agents of the cell share; by default "
-               "the agent's own password or seed is it.", type=path(exists=True, dir_okay=False)),
+        option("neighbours-host", "Where that port listens.", default="0.0.0.0"),
+        option("neighbours-key", "File with a secret that all agents of the cell share; without it "
+               "neighbours are not asked.", type=path(exists=True, dir_okay=False)),
         option("kernel-log", "A file to read instead of /dev/kmsg.", type=path()),
     ]  # fmt: skip
 
 
 def neighbours_key(settings: Settings) -> bytes | None:
-    """The key of what agents ask each other; None where the agent has no secret at all."""
-    file = settings.more["neighbours_key"] or settings.nkey_file
-    secret = file.read_text(encoding="ascii").strip() if file is not None else settings.password
-    return key_of(secret, settings.cell) if secret else None
+    """The key of what agents ask each other; None: no port is opened. Raises BadSetting."""
+    file = settings.more["neighbours_key"]
+    if file is None:
+        return None
+    try:
+        secret = file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError as error:
+        raise BadSetting("neighbours-key", f"{file} must hold plain ASCII") from error
+    if len(secret) < LEAST_SECRET:
+        raise BadSetting("neighbours-key", f"{file} must hold {LEAST_SECRET} characters or more")
+    return key_of(secret, settings.cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class NodeConfig:
 
 class AgentProcess:
     """Hosts `nodes` on `bus`. `pretend`: workers are no processes. `key`: neighbours may ask at
-    UDP `port` (0: a free one); None: the nodes have no second tier of leases."""
+    UDP address `asked_at` (port 0: a free one); None: the nodes have no second tier of leases."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class AgentProcess:
         hooks: Path | None = None,
         cgroups: Path | None = None,
         key: bytes | None = None,
-        port: int = 0,
+        asked_at: tuple[str, int] = ("0.0.0.0", 0),
     ) -> None:
         self._bus = bus
         self._cell = CellName(bus.cell)
@@ -92,7 +92,7 @@ class AgentProcess:
         self._counter = 0
         self.nodes: dict[NodeId, NodeAgent] = {}
         self._neighbours = Neighbours(self._cell, self.nodes, key=key)
-        self._asked_at = port
+        self._asked_at = asked_at
         self._by_rack: dict[RackId, list[NodeAgent]] = {}
         self._by_status: dict[str, NodeAgent] = {}
         self._outbox = Outbox(bus, self._status_bytes)

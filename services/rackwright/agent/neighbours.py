@@ -41,10 +41,10 @@ class Neighbours:
         """Where this process is asked; 0: nowhere."""
         return self._port.port if self._port is not None else 0
 
-    async def open(self, port: int) -> None:
+    async def open(self, at: Address) -> None:
         """Listen. Raises OSError."""
         if self._port is not None:
-            await self._port.open(port)
+            await self._port.open(at)
 
     def close(self) -> None:
         """Stop listening."""

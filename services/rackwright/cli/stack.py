@@ -202,6 +202,7 @@ class Stack:
             common[common.index("--state-dir") + 1] = str(state)
             self.credentials.password(NEIGHBOURS)  # each agent has a user, and they share this
             common += ["--neighbours-key", str(self.credentials.password_file(NEIGHBOURS))]
+            common += ["--neighbours-host", "127.0.0.1"]
             yield Program(
                 name=name,
                 module="rackwright.agent",

@@ -17,7 +17,7 @@ async def test_what_is_sealed_with_the_key_is_told_with_its_sender() -> None:
     here = Datagrams(KEY, lambda *_: None)
     other = Datagrams(key_of("another", "cell"), lambda *_: None)
     for one in (there, here, other):
-        await one.open(0)
+        await one.open(("127.0.0.1", 0))
     try:
         other.send(ASKED, (HERE, there.port))
         here.send(ASKED, (HERE, there.port))
