@@ -24,8 +24,9 @@ from rackwright.bus.streams import FIXED, Kind, StreamSpec
 SERVER_AT_LEAST: Final = (2, 15)
 STREAM_NOT_FOUND: Final = 10059
 NAME_IN_USE: Final = 10058
+ONE_SERVER: Final = 10074  # more than one replica is asked of a server that is alone
 # 10005, too few peers: servers that have just started lead before they see each other.
-UNAVAILABLE: Final = frozenset({10002, 10005, 10008, 10009, 10023, 10074})
+UNAVAILABLE: Final = frozenset({10002, 10005, 10008, 10009, 10023})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,8 @@ class Api:
                 raise StreamMissing(subject.split(".", 3)[2])
             if code in UNAVAILABLE:
                 raise BusAway(subject, f"{text} ({code})")
+            if code == ONE_SERVER:
+                text += ": where the bus is one server, give 1 replica"
             raise BusRejected(subject, code, text)
         return answer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 from aiohttp import web
@@ -13,6 +13,21 @@ from rackwright.host.standing import Standing
 from rackwright.wire.codec import to_json
 
 
+@web.middleware
+async def told_in_json(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Errors of HTTP itself look as ours do."""
+    try:
+        return await handler(request)
+    except web.HTTPError as error:
+        body = to_json({"status": error.status, "error": error.reason})
+        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        return web.Response(
+            status=error.status, body=body, content_type="application/json", headers=allow
+        )
+
+
 class Web:
     """Serves /healthz, /readyz and /metrics, and what a service adds."""
 
@@ -21,7 +36,7 @@ class Web:
     ) -> None:
         self._standing = standing
         self._metrics = metrics
-        app = web.Application(client_max_size=65_536)
+        app = web.Application(client_max_size=65_536, middlewares=[told_in_json])
         app.add_routes(
             [
                 web.get("/healthz", self._health),

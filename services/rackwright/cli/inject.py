@@ -70,4 +70,6 @@ async def _inject(where: Where, node: NodeId, asked: dict[str, str | float]) -> 
         try:
             return (await cell.bus.core.request(subject, data, patience=PATIENCE_S)).data
         except NoResponder as error:
-            raise Failure(f"{node} takes no faults: is it a virtual node of `up`?") from error
+            raise Failure(
+                f"{node} takes no faults: is there such a node, and is it a virtual one?"
+            ) from error

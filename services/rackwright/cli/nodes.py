@@ -101,7 +101,7 @@ def repaired(
       rackwright repaired r01-n03 --action replace --serial 1650124012345
     """
     wished = Repaired(node=_checked(name), action=RepairAction(action), serial=serial, why=why)
-    _order(where, wished, "is back in service", as_json)
+    _order(where, wished, "is back, on probation first", as_json)
 
 
 def _order(where: Where, wished: Wish, done: str, as_json: bool) -> None:

@@ -54,7 +54,7 @@ class Made(TypedDict):
 class Context:
     """`now` is the host's estimate of ledger time. `stopped`: where the fold stopped, and why.
 
-    `present`: the copies of services that answer.
+    `present`: the copies of services that answer. `away`: this gateway does not reach the bus.
     """
 
     cell: str
@@ -64,17 +64,21 @@ class Context:
     now: float
     stopped: tuple[int, str] | None = None
     present: tuple[Present, ...] = ()
+    away: bool = False
 
     def made(self) -> Made:
         """What this answer was made from."""
         fleet = self.fleet
-        missing = (present.missing for present in self.present if present.missing)
+        age_s = max(0.0, self.now - fleet.time)
+        missing = [present.missing for present in self.present if present.missing]
+        if self.away:
+            missing.append(f"the gateway does not reach the bus: this is of {age_s:.0f} s ago")
         return Made(
             cell=self.cell,
             ledger=fleet.ledger,
             seq=fleet.seq,
             time=fleet.time,
-            age_s=round(max(0.0, self.now - fleet.time), 3),
+            age_s=round(age_s, 3),
             notices=(*missing, *notices(fleet, self.now)),
         )
 

@@ -96,6 +96,7 @@ class Desk:
             past=self._history,
             now=max(standing.fleet.time, time.time()),
             stopped=stopped,
+            away=not standing.connected,
             present=() if self.roster is None else self.roster.present(),
         )
 

@@ -116,7 +116,7 @@ def test_an_xid_swaps_one_node_and_nothing_else(shell: Shell) -> None:
     assert shell.json("stats")["recoveries"]["swaps"] == 1
     assert any("%" in picture for picture in racks(shell))
     code, output = shell("repaired", lost, "--action", "reset", "--why", "done")
-    assert (code, output) == (0, f"{lost} is back in service\n")
+    assert (code, output) == (0, f"{lost} is back, on probation first\n")
     cancel(shell, "train")
 
 
@@ -157,7 +157,7 @@ def test_operators_orders(shell: Shell) -> None:
         (("node", "r09-n01"), "no node 'r09-n01' is known"),
         (("racks", "r09"), "no rack 'r09' is known"),
         (("defrag", "--dry-run", "nobody"), "no living job 'nobody' is known"),
-        (("inject", "r09-n01", "--xid", "79"), "is it a virtual node"),
+        (("inject", "r09-n01", "--xid", "79"), "is it a virtual one"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
 )

@@ -151,6 +151,13 @@ async def test_the_same_over_http(harness: Harness) -> None:
         assert (await get(f"{url}/api/v1/jobs?limit=1&limit=2"))[0] == 400
         assert (await get(f"{url}/api/v1/job/a?job=b"))[0] == 400
         assert (await get(f"{url}/api/v1/nope"))[0] == 404
+        assert await get(f"{url}/nothing") == (404, {"status": 404, "error": "Not Found"})
+        async with aiohttp.ClientSession() as web, web.post(f"{url}/api/v1/jobs") as refused:
+            assert (refused.status, await refused.json()) == (
+                405,
+                {"status": 405, "error": "Method Not Allowed"},
+            )
+            assert "GET" in refused.headers["Allow"]
 
 
 async def test_metrics_of_the_cell(harness: Harness) -> None:

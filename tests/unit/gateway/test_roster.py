@@ -136,3 +136,8 @@ def test_they_are_counted_for_prometheus(around: Around) -> None:
     (family,) = [one for one in metrics(around.context()) if one.name == "rackwright_ready_copies"]
     found = {one.labels["service"]: one.value for one in family.values}
     assert found == dict.fromkeys(Role, 0.0) | {"placer": 2.0}
+
+
+def test_what_a_gateway_says_without_the_bus_is_old() -> None:
+    context = replace(storied(1).context(later_s=12.0), away=True)
+    assert context.made()["notices"] == ("the gateway does not reach the bus: this is of 12 s ago",)

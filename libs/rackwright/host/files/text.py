@@ -9,7 +9,6 @@ import orjson
 
 from rackwright.wire.codec import Unreadable
 
-FEW = 12  # names that an error may list
 
 Path = tuple[str | int, ...]
 
@@ -82,7 +81,7 @@ class Document:
             if key not in names:
                 near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                if not near and len(names) <= FEW:
+                if not near:
                     hint = f"; known are {', '.join(names)}"
                 raise self.error((*path, key), f"is not known here{hint}")
 
