@@ -9,7 +9,6 @@ import orjson
 
 from rackwright.wire.codec import Unreadable
 
-
 Path = tuple[str | int, ...]
 
 
