@@ -185,11 +185,11 @@ def draw(
         racks, nodes = random.choice(((1, 4), (1, 5), (2, 3), (2, 4)))
         copies = {service: random.choice((1, 1, 1, 1, 2)) for service in SERVICES}
         drawn_jobs, drawn_s = random.choice((1, 2, 3, 4)), random.choice((3.0, 4.0, 6.0))
-    rates = {kind: rate for kind, rate in rates.items() if kind not in without}
-    if not brief and LONG & rates.keys():
+    if not brief and LONG & rates.keys():  # also without them: nothing else changes then
         # What is silent for long must be silent long enough, and be missed by somebody.
         drawn_s = max(drawn_s, 20.0)
         copies["health-monitor"] = max(copies["health-monitor"], 2)
+    rates = {kind: rate for kind, rate in rates.items() if kind not in without}
     return Knobs(
         seed=seed,
         racks=racks,

@@ -34,10 +34,12 @@ exec 8<>"$me.$RACKWRIGHT_INCARNATION.words"
 echo "$RACKWRIGHT_INCARNATION $n" >> "$me.starts"
 echo "rank $RACKWRIGHT_RANK of $RACKWRIGHT_JOB is here"
 [ -n "$LIVE_EXIT" ] && exit "$LIVE_EXIT"
+line=
 while :; do
-  word=
-  read -r -t 0.25 -u 8 word code
-  n=$((n + 1))
+  IFS= read -r -t 0.25 -u 8 some; whole=$?
+  n=$((n + 1)) line="$line$some" some=
+  [ "$whole" = 0 ] || continue  # the time was up, perhaps in the middle of a word
+  read -r word code <<< "$line"; line=
   [ "$word" = exit ] && exit "$code"
 done
 """
