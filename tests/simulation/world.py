@@ -25,8 +25,8 @@ from rackwright.host.commits import Sealed
 from rackwright.host.flight import Lost, Settled
 from rackwright.host.heartbeats import share
 from rackwright.host.keybook import KINDS
+from rackwright.host.reading import heard
 from rackwright.host.steps import Step
-from rackwright.sim import arrivals
 from rackwright.sim.engine import Engine
 from rackwright.sim.ledger import SimLedger
 from rackwright.sim.paths import WindyPath
@@ -178,7 +178,7 @@ class World:
 
     def _beat_at_bus(self, beat: Heartbeat) -> None:
         shard = shard_of(beat.rack)
-        arrival = arrivals.heartbeat(beat)
+        arrival = heard(beat)
         for member in self.members:
             process = member.process
             if process is None or not process.hears.heartbeats:

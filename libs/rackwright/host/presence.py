@@ -42,6 +42,16 @@ class Answer:
     name: str = ""
     version: str = ""
 
+    @property
+    def copy(self) -> int:
+        """Its number."""
+        return int(self.metadata["copy"])
+
+    @property
+    def ready(self) -> bool:
+        """May it decide?"""
+        return self.metadata.get("ready") == "true"
+
 
 def answered(cell: str, data: bytes) -> Answer | None:
     """An answer of a copy of this cell; None: it is none."""
@@ -171,11 +181,10 @@ class Presence:
         answer = answered(self._standing.cell, message.data)
         if answer is None or answer.id == self._id:
             return
-        ordinal = int(answer.metadata["copy"])
+        ordinal = answer.copy
         if ordinal == self._standing.ordinal and answer.id not in self._others:
             self._log.error("copy.ordinal_taken", ordinal=ordinal, by=answer.id)
-        ready = answer.metadata.get("ready") == "true"
-        self._others[answer.id] = Copy(ordinal=ordinal, mono=self._mono(), ready=ready)
+        self._others[answer.id] = Copy(ordinal=ordinal, mono=self._mono(), ready=answer.ready)
 
     def _count(self) -> None:
         since = self._mono() - GONE_S

@@ -143,18 +143,21 @@ def read_heartbeat(cell: CellName, message: Message) -> Arrival | None:
         ).body
     except (Unreadable, InvalidSubject, InvalidId):
         return None
-    return Arrival(
-        event=partial(
-            Heard,
-            node=beat.node,
-            rack=beat.rack,
-            session=beat.session,
-            n=beat.n,
-            head=beat.head,
-            steady_s=beat.steady_s,
-        ),
-        name="heartbeat",
+    return heard(beat)
+
+
+def heard(beat: Heartbeat) -> Arrival:
+    """A heartbeat that could be read."""
+    event = partial(
+        Heard,
+        node=beat.node,
+        rack=beat.rack,
+        session=beat.session,
+        n=beat.n,
+        head=beat.head,
+        steady_s=beat.steady_s,
     )
+    return Arrival(event=event, name="heartbeat")
 
 
 def _of_node(kind: type[B], cell: CellName, stream: str, stored: Stored) -> Any:

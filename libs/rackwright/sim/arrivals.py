@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from rackwright.core.machine import Heard, Observed, StatusSeen, Wished
+from rackwright.core.machine import Observed, StatusSeen, Wished
 from rackwright.host.reading import Arrival
 from rackwright.wire.ids import MessageId, Owner
 from rackwright.wire.message import Body
-from rackwright.wire.signals import Fault, Heartbeat, NodeStatus
+from rackwright.wire.signals import Fault, NodeStatus
 
 
 def wished(seq: int, owner: Owner, at: float, wish: Body) -> Arrival:
@@ -32,17 +32,3 @@ def signal(number: int, at: float, fault: Fault) -> Arrival:
     cause = MessageId(f"signal.{number}")
     event = partial(Observed, id=cause, fault=fault)
     return Arrival(event=event, name="signal.fault", at=at, cause=cause)
-
-
-def heartbeat(beat: Heartbeat) -> Arrival:
-    """A heartbeat."""
-    event = partial(
-        Heard,
-        node=beat.node,
-        rack=beat.rack,
-        session=beat.session,
-        n=beat.n,
-        head=beat.head,
-        steady_s=beat.steady_s,
-    )
-    return Arrival(event=event, name="heartbeat")

@@ -46,7 +46,7 @@ def families(context: Context) -> Iterator[Metric]:
 
 def _services(context: Context) -> Iterator[Metric]:
     """Who answers, of every service."""
-    ready = {one.service: float(sum(c.ready for c in one.copies)) for one in context.present}
+    ready = {one.service: float(sum(c.answer.ready for c in one.copies)) for one in context.present}
     yield _gauges("ready_copies", "Copies that answer and may decide", "service", ready)
 
 

@@ -33,11 +33,6 @@ class Copy:
     mono: float
     answer: Answer
 
-    @property
-    def ready(self) -> bool:
-        """May it decide?"""
-        return self.answer.metadata.get("ready") == "true"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
@@ -83,7 +78,7 @@ class Roster:
         if service in self._copies:
             copy = Copy(mono=self._mono(), answer=answer)
             self._copies[service][answer.id] = copy
-            if copy.ready:
+            if answer.ready:
                 self._since[service] = copy.mono
 
     def present(self) -> tuple[Present, ...]:
@@ -95,7 +90,7 @@ class Roster:
         known = self._copies[service]
         for name in [name for name, one in known.items() if one.mono < now - GONE_S]:
             del known[name]
-        copies = sorted(known.values(), key=lambda one: one.answer.metadata.get("copy", ""))
+        copies = sorted(known.values(), key=lambda one: one.answer.copy)
         silent = now - self._since.get(service, now)
         return Present(service=service, copies=copies, silent_s=silent if silent > GONE_S else None)
 

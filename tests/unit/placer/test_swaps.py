@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.core.policy.swaps import DAY_S
 from rackwright.core.reasons import sentence
+from rackwright.core.shares import DAY_S
 from rackwright.core.snapshot import dump, load
 from rackwright.wire.codec import encode
 from rackwright.wire.entries.cell import WishRefused

@@ -10,6 +10,7 @@ from rackwright.core.fold.keeping import forget_kept
 from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
 from rackwright.core.jobs import Job, Wound, WoundKind, need_of
 from rackwright.core.racks import History, Node, NodeFault, Rack, refresh_health, without_kept
+from rackwright.core.shares import DAY_S
 from rackwright.wire.entries.node import (
     MaintenanceEnded,
     MaintenanceScheduled,
@@ -36,7 +37,6 @@ from rackwright.wire.nodes import FITNESS_ORDER, Fitness, Hardware, RackFitness
 
 FAULT_MEMORY_S = 30 * 86_400.0
 CULPRIT_MEMORY_S = 3_600.0
-DAY_S = 86_400.0
 MAX_CULPRITS = 1_024
 
 

@@ -2,9 +2,8 @@
 
 from rackwright.core.fleet import Fleet, WishedSwap
 from rackwright.core.policy.refusing import Numbers
+from rackwright.core.shares import DAY_S
 from rackwright.wire.ids import JobId, Owner
-
-DAY_S = 86_400.0
 
 
 def too_many(fleet: Fleet, job: JobId, owner: Owner) -> Numbers | None:

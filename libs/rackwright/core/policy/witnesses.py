@@ -64,8 +64,8 @@ def _elsewhere(fleet: Fleet, own: int, place: int) -> list[NodeId]:
     many = len(fleet.racks)
     stride = max(1, many // (ELSEWHERE + 1))
     spread = [(own + step * stride) % many for step in range(1, ELSEWHERE + 1)]
-    rest = [(own + step) % many for step in range(1, many)]
-    order = [number for number in dict.fromkeys((*spread, *rest)) if number != own]
+    next_ones = [(own + step) % many for step in range(1, min(many, 3 * ELSEWHERE + 1))]
+    order = [number for number in dict.fromkeys((*spread, *next_ones)) if number != own]
     rings = [list(_ring(fleet.racks[number], place)) for number in order[: 2 * ELSEWHERE]]
     found: list[NodeId] = []
     for turn in range(ELSEWHERE):

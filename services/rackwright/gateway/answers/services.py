@@ -25,10 +25,10 @@ def _copy(copy: Copy) -> views.CopyView:
     said = copy.answer.metadata
     stopped, seq = said.get("stopped_at", ""), said.get("revision", "")
     return views.CopyView(
-        copy=int(said["copy"]),
+        copy=copy.answer.copy,
         id=copy.answer.id,
         version=copy.answer.version,
-        ready=copy.ready,
+        ready=copy.answer.ready,
         seq=int(seq) if seq.isdigit() else 0,
         stopped_at=int(stopped) if stopped.isdigit() else None,
         why=said.get("why", ""),
