@@ -8,10 +8,12 @@ from prometheus_client.exposition import generate_latest
 from rackwright.bus.ports import Link
 from rackwright.core.fleet import Fleet
 from rackwright.host.standing import Standing
+from rackwright.wire.catalog import SAYS
 
 DECISION_BUCKETS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 )  # fmt: skip
+SET_ASIDE_OF = ("wish", "signal", "status")
 APPEND_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0)
 
 
@@ -69,6 +71,13 @@ class Metrics:
             buckets=APPEND_BUCKETS,
             registry=registry,
         )
+
+        # A counter that appears with its first event is none to Prometheus' `increase`, so the
+        # alerts would miss that one.
+        for party in SAYS:
+            self.voids.labels(party.value)
+        for stream in SET_ASIDE_OF:
+            self.dead_letters.labels(stream)
 
     def watch(self, standing: Standing, link: Link | None = None) -> None:
         """Take what is known elsewhere from there, whenever somebody asks."""

@@ -51,6 +51,21 @@ def test_metrics_exist() -> None:
     assert missing == set()
 
 
+def test_counters_that_alerts_watch_are_there_from_the_start() -> None:
+    """`increase` does not see the first of a counter that appears with it."""
+    asked = {name for r in rules() for name in re.findall(r"increase\((\w+)", r["expr"])}
+    metrics = Metrics()
+    expose(metrics.registry, Desk())
+    page = metrics.page().decode()
+    absent = {name for name in asked if not re.search(rf"^{name}\S* 0\.0$", page, re.MULTILINE)}
+    assert asked
+    assert absent == set()
+    for service in ("placer", "spare-manager", "defragmenter", "health-monitor"):
+        assert f'rackwright_voids_total{{service="{service}"}} 0.0' in page
+    for stream in ("wish", "signal", "status"):
+        assert f'rackwright_dead_letters_total{{stream="{stream}"}} 0.0' in page
+
+
 def test_each_alert_is_explained() -> None:
     for rule in rules():
         for name in NAME.findall(rule["expr"]):
