@@ -33,7 +33,7 @@ from rackwright.wire.ids import JobId, PlanId
 from rackwright.wire.policy import Automation
 from rackwright.wire.reasons import Cause, Reason
 
-DRAWN = 1_000  # sets looked at in all, those beyond the limits of one plan included
+DRAWN = 1_000  # sets looked at in all
 HOMELESS = 3  # times a victim may lack a home before sets with it are passed over
 
 
@@ -145,6 +145,8 @@ def _judged(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Ver
         search.beyond["share"] += 1
     while search.look(narrowed):
         narrowed = [avoiding(survey, search.without_home) for survey in narrowed]
+    if not search.drawn and least_cost(case, narrowed) is not None:
+        search.beyond["victims"] += 1
     return _weighed(case, gain, tuple(found), search)
 
 
@@ -174,7 +176,8 @@ class _Search:
     def look(self, narrowed: list[Survey]) -> bool:
         """Take sets; whether to begin anew, without those of a victim that has no home."""
         known = len(self.without_home)
-        for chosen in cheapest_sets(self.case, narrowed):
+        most = self.case.fleet.policy.defrag_max_victims
+        for chosen in cheapest_sets(self.case, narrowed, most):
             self.drawn += 1
             if self.drawn > DRAWN or not self.take(chosen):
                 return False
