@@ -7,6 +7,7 @@ the wait justifies (policy page, section 3). Pure; costs are in GPU-hours, times
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
@@ -21,6 +22,7 @@ from rackwright.core.policy.defrag_cost import (
     terms,
 )
 from rackwright.core.policy.defrag_homes import Home, Settled, settle
+from rackwright.core.policy.defrag_hopeless import with_homes
 from rackwright.core.policy.defrag_limits import avoiding, most_moved, moved, within
 from rackwright.core.policy.defrag_racks import Left, Survey, surveys
 from rackwright.core.policy.defrag_releases import fleet_at, known_releases, release_at
@@ -140,8 +142,10 @@ def _judged(fleet: Fleet, job: Job, checkpoints: Checkpoints, now: float) -> Ver
         return Verdict(job=job, outcome=Outcome.FITS, case=case, benefit=gain)
     found = surveys(case)
     search = _Search(case=case)
-    narrowed = [within(case, survey) for survey in found]
-    if any(_shut(survey) for survey in narrowed) and not any(_shut(survey) for survey in found):
+    homed = [with_homes(case, survey) for survey in found]
+    search.hopeless = homed != found
+    narrowed = [within(case, survey) for survey in homed]
+    if any(_shut(survey) for survey in narrowed) and not any(_shut(survey) for survey in homed):
         search.beyond["share"] += 1
     while search.look(narrowed):
         narrowed = [avoiding(survey, search.without_home) for survey in narrowed]
@@ -160,12 +164,14 @@ class _Search:
     """Sets taken in the order of their cost until none that comes can be cheaper than the best.
 
     A victim that found no home in a few sets is held for homeless: it must not use up the tries.
+    `hopeless`: there are ways that no set may have, as somebody would have no home for sure.
     """
 
     case: Blocked
     homeless: Counter[JobId] = field(default_factory=Counter)
     without_home: set[JobId] = field(default_factory=set)
     tried: set[tuple[Left, ...]] = field(default_factory=set)
+    hopeless: bool = False
     drawn: int = 0
     beyond: Counter[str] = field(default_factory=Counter)
     best: tuple[Chosen, Settled] | None = None
@@ -234,7 +240,8 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
     """Is the best set worth it, now or later?"""
     outcome, again, reason = Outcome.GO, None, None
     if search.best is None:
-        outcome = Outcome.NO_HOMES if search.failed else Outcome.NO_WAY
+        homeless = search.hopeless or search.failed
+        outcome = Outcome.NO_HOMES if homeless else Outcome.NO_WAY
         if search.beyond:
             reason = Reason(code="limits", numbers=dict(sorted(search.beyond.items())))
     else:
@@ -255,11 +262,21 @@ def _weighed(case: Blocked, gain: float, found: tuple[Survey, ...], search: _Sea
         found=found,
         chosen=chosen,
         settled=settled,
-        next_best=search.next_best,
+        next_best=_next_best(case, found, search),
         bound=_bound(case, found, settled) if outcome is Outcome.GO else None,
         failed=search.failed,
         reason=reason,
     )
+
+
+def _next_best(case: Blocked, found: tuple[Survey, ...], search: _Search) -> Chosen | None:
+    """The next set, whether its victims have homes or not."""
+    if search.best is None or not search.hopeless:
+        return search.next_best
+    least, most = search.best[1].cost, case.fleet.policy.defrag_max_victims
+    sets = cheapest_sets(case, [within(case, survey) for survey in found], most)
+    others = (one for one in islice(sets, DRAWN) if one.leaves not in search.tried)
+    return next((one for one in others if one.cost >= least and not over_limits(case, one)), None)
 
 
 def _bound(case: Blocked, found: tuple[Survey, ...], settled: Settled | None) -> float | None:

@@ -70,7 +70,7 @@ def settle(case: Blocked, chosen: Chosen) -> Settled | Reason:
     gone: Counter[QueueName] = Counter()
     for name, indexes in _largest_first(case, leaves):
         victim = case.fleet.jobs[name]
-        home = _home(case, trial, victim, indexes) or _evicted(case, victim, gone)
+        home = _home(case, trial, victim, indexes) or evicted(case, victim, gone)
         if home is None:
             return Reason(code="no-home", numbers={"job": name})
         homes.append(home)
@@ -162,7 +162,7 @@ def _home(case: Blocked, trial: Fleet, victim: Job, indexes: tuple[int, ...]) ->
     )
 
 
-def _evicted(case: Blocked, victim: Job, gone: Counter[QueueName]) -> Home | None:
+def evicted(case: Blocked, victim: Job, gone: Counter[QueueName]) -> Home | None:
     """No home: work of lower priority may wait for one, where capacity or starvation asks for it,
     and work that has more than its queue is promised, where somebody is owed it.
 

@@ -49,12 +49,13 @@ class Survey:
     """Racks whose nodes have `same` in common: what the job misses there, and the ways to it.
 
     `missing` counts its slices by size that do not fit as things are; `ways` by size, cheapest
-    first.
+    first. `fits` are the racks that take a slice of the largest size that is missing: too few.
     """
 
     same: Same
     missing: tuple[tuple[int, int], ...]
     ways: dict[int, tuple[Way, ...]]
+    fits: int = 0
 
 
 def surveys(case: Blocked) -> list[Survey]:
@@ -108,7 +109,19 @@ def _survey_nodes(case: Blocked, same: Same, nodes: dict[int, int]) -> Survey:
     for size, count in missing.items():
         found = [way for one in openings for way in _ways(case, one, size, count)]
         ways[size] = tuple(sorted(found, key=_order))
-    return Survey(same=same, missing=tuple(sorted(missing.items(), reverse=True)), ways=ways)
+    lacks = tuple(sorted(missing.items(), reverse=True))
+    return Survey(same=same, missing=lacks, ways=ways, fits=_fits(case, openings, lacks))
+
+
+def _fits(case: Blocked, openings: list[_Opening], lacks: tuple[tuple[int, int], ...]) -> int:
+    if not lacks:
+        return 0
+    size = lacks[0][0]
+    return sum(
+        1 << one.rack.number
+        for one in openings
+        if one.room + one.used - _kept(case, one.rack, size) >= size
+    )
 
 
 def _order(way: Way) -> tuple[float, int, int, tuple[Left, ...]]:

@@ -51,6 +51,8 @@ def _outcome(found: Explanation) -> str:
         case Outcome.NO_WAY:
             why = "" if found.reason is None else f": {sentence(found.reason)}"
             return f"no set of movable work frees what the job needs{why}"
+        case Outcome.NO_HOMES if not found.failed:
+            return "nobody who would have to leave has a home"
         case Outcome.NO_HOMES:
             return f"none of {len(found.failed)} sets has a home for every victim"
         case Outcome.DEAR:

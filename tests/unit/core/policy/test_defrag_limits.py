@@ -72,3 +72,17 @@ def test_who_has_no_home_is_in_no_set_that_avoids_it() -> None:
     name = next(iter(cheapest_sets(case, [survey]))).leaves[0][0]
     without = avoiding(survey, {JobId(name)})
     assert all(name not in one.victims for one in cheapest_sets(case, [without]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_a_limit_on_victims_the_other_sets_come_as_without(seed: int) -> None:
+    case = case_of(seed)
+    found = surveys(case)
+
+    def alone(chosen: Chosen) -> int:
+        return sum(len(case.fleet.jobs[name].slices) == 1 for name in chosen.victims)
+
+    for most in range(6):
+        print(f"seed={seed} most={most}")
+        wanted = [one for one in cheapest_sets(case, found) if alone(one) <= most]
+        assert list(cheapest_sets(case, found, most)) == wanted
