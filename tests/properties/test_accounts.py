@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackwright.core.occupancy import GpuState, in_maintenance, rack_use
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.rackuse import RackUses
 from rackwright.wire.entries.job import JobPlaced, SlicePlacement
 from rackwright.wire.entries.node import (
@@ -17,6 +18,7 @@ from rackwright.wire.entries.node import (
 )
 from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.jobs import JobSpec
+from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 from tests.properties.test_fold import NODES, RACKS, WHY, act, offer
 from tests.support.accounted import Accounted, accounted
@@ -84,16 +86,19 @@ def share_node(made: Accounted, rack: RackId, data: st.DataObject) -> None:
 def look_at_racks(made: Accounted, uses: RackUses) -> None:
     """Counted by sets of nodes and node by node, a rack is the same."""
     now = made.fleet.time
-    out = in_maintenance(made.fleet, now)
+    out, spare = in_maintenance(made.fleet, now), spare_racks(made.fleet)
     for number in made.fleet.racks:
-        one, other = (count(made.fleet, number, 4, now, out) for count in (uses.of, rack_use))
+        one, other = (
+            count(made.fleet, number, 4, now, out, spare) for count in (uses.of, rack_use)
+        )
         assert (+one.states, one.jobs) == (+other.states, other.jobs)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_gpu_second_is_in_one_state(data: st.DataObject) -> None:
-    made = accounted(RACKS, NODES)
+    spare = data.draw(st.integers(0, RACKS - 1))
+    made = accounted(RACKS, NODES, Policy(spare_racks=spare, slice_nodes=4))
     uses = RackUses()
     began, installed = made.fleet.time, made.fleet.installed_gpus
     for _ in range(data.draw(st.integers(1, 30))):

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from math import floor
 
 from rackwright.core.fleet import Fleet
+from rackwright.core.index import bits
 from rackwright.core.jobs import Job, JobState, WoundKind
 from rackwright.core.occupancy import GpuState, RackUse, in_maintenance
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.prices import gpus_of
 from rackwright.core.rackuse import RackUses
@@ -161,12 +163,14 @@ class Accounts:
     _uses: RackUses = field(default_factory=RackUses, compare=False, repr=False)
     _slice: int = 0
     _out: frozenset[str] = frozenset()
+    _spare: int = 0
 
     def begin(self, fleet: Fleet) -> None:
         """Count from this fleet on; of what was before it nothing is known."""
         self.at = fleet.time
         self._slice = whole_slice(fleet.policy, fleet.topology)
         self._out = in_maintenance(fleet, fleet.time)
+        self._spare = spare_racks(fleet)
         changed = self._look(fleet, set(fleet.racks), fleet.time)
         self._rate(fleet, changed | set(fleet.jobs), fleet.time)
 
@@ -185,6 +189,10 @@ class Accounts:
         if (size, out) != (self._slice, self._out):
             self._slice, self._out = size, out
             racks = set(after.racks)
+        spare = spare_racks(after)
+        if spare != self._spare:
+            racks.update(bits(spare ^ self._spare))
+            self._spare = spare
         changed = self._look(after, racks, after.time)
         self._rate(after, changed | after.touched_jobs, after.time)
 
@@ -228,7 +236,7 @@ class Accounts:
         total = self._now
         for number in racks:
             known = self._racks.get(number)
-            found = self._uses.of(fleet, number, self._slice, now, self._out)
+            found = self._uses.of(fleet, number, self._slice, now, self._out, self._spare)
             if known is not None:
                 for state, gpus in known.states.items():
                     total[state] -= gpus
@@ -315,7 +323,7 @@ class Accounts:
         lived = self.jobs
         self.jobs = {name: known.after(lived.get(name)) for name, known in newer.jobs.items()}
         self._racks, self._now = dict(newer._racks), Counter(newer._now)
-        self._slice, self._out = newer._slice, newer._out
+        self._slice, self._out, self._spare = newer._slice, newer._out, newer._spare
 
     def goodput(self) -> float:
         """Useful of all GPU-seconds of the cell, those in maintenance apart; 0 before any."""

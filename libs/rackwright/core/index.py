@@ -11,7 +11,8 @@ from functools import lru_cache
 from immutables import Map
 
 from rackwright.core.evolve import changer
-from rackwright.core.racks import Rack, RackShape
+from rackwright.core.racks import Rack
+from rackwright.core.shapes import RackShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits, places
 from rackwright.core.jobs import Job, JobState
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.racks import Node, Rack, Tenancy
 from rackwright.wire.ids import JobId
@@ -77,7 +78,7 @@ OUT = frozenset(
 def node_use(rack: Rack, place: int, now: float, kept: frozenset[int] | None = None) -> NodeUse:
     """The one word for the node at this place of the rack, at ledger time `now`.
 
-    `kept`: `spares(rack)`, for those who ask of many nodes.
+    `kept`: what `spares` says; without it, the rack is taken to be none of the cell's spare racks.
     """
     node = rack.nodes[place]
     trouble = _trouble(node)
@@ -111,9 +112,12 @@ def _trouble(node: Node) -> NodeUse | None:
     return next((use for holds, use in checks if holds), None)
 
 
-def spares(rack: Rack) -> frozenset[int]:
-    """Places of the free nodes that are kept beside protected slices: the last ones."""
+def spares(rack: Rack, whole: int = 0) -> frozenset[int]:
+    """Places of the free nodes that are kept beside protected slices: the last ones. In a spare
+    rack of the cell (`whole` is the set of these) they are all of the free ones."""
     free = list(bits(rack.usable))
+    if whole >> rack.number & 1:
+        return frozenset(free)
     return frozenset(free[-rack.shape.target :] if rack.shape.target else ())
 
 
@@ -130,9 +134,9 @@ def gpu_states(fleet: Fleet, now: float) -> Counter[GpuState]:
     """Installed GPUs by what they do. Looks at every node."""
     found: Counter[GpuState] = Counter()
     slice_nodes = whole_slice(fleet.policy, fleet.topology)
-    out = in_maintenance(fleet, now)
+    out, whole = in_maintenance(fleet, now), spare_racks(fleet)
     for number in fleet.racks:
-        found.update(rack_use(fleet, number, slice_nodes, now, out).states)
+        found.update(rack_use(fleet, number, slice_nodes, now, out, whole).states)
     return found
 
 
@@ -143,9 +147,10 @@ def in_maintenance(fleet: Fleet, now: float) -> frozenset[str]:
 
 
 def rack_use(
-    fleet: Fleet, number: int, slice_nodes: int, now: float, out: frozenset[str]
+    fleet: Fleet, number: int, slice_nodes: int, now: float, out: frozenset[str], whole: int
 ) -> RackUse:
-    """What the GPUs of one rack do; `out` are racks and nodes in maintenance."""
+    """What the GPUs of one rack do; `out` are racks and nodes in maintenance, `whole` the set of
+    the cell's spare racks."""
     rack = fleet.racks[number]
     states: Counter[GpuState] = Counter()
     left = [node.gpus for node in rack.nodes]
@@ -156,7 +161,7 @@ def rack_use(
             states[GpuState.MAINTENANCE if away else gone] += node.gpus
             left[place] = 0
     jobs = _at_work(fleet, rack, left, states)
-    kept = spares(rack)
+    kept = spares(rack, whole)
     for place, gpus in enumerate(left):
         if gpus:
             away = out and (rack.spec.rack in out or rack.nodes[place].name in out)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from rackwright.core.evolve import changer, evolve
+from rackwright.core.shapes import NO_SHAPE, RackShape
 from rackwright.wire.ids import JobId, NodeId, SessionId, WorkerId
 from rackwright.wire.nodes import (
     FITNESS_ORDER,
@@ -135,32 +136,6 @@ class Leaving:
     notice_s: float = 0.0
     grace_s: float = 0.0
     after: int = 0
-
-
-class RackShape(NamedTuple):
-    """What placement needs of a rack, small enough to group racks by it; a tuple, to hash fast.
-
-    `usable` free whole nodes that take gang work now, `full` those of them that may take part in a
-    job of several slices; `target` spares it wants beside protected slices; `empty` no tenant;
-    `size` nodes in all; `demerit` bad history 0..2; `pinned` nodes under pinned work; `open` it
-    takes new slices at all; `kind` what its nodes are, or "" when they differ: then each must be
-    looked at.
-    """
-
-    usable: int
-    full: int
-    target: int
-    empty: bool
-    size: int
-    demerit: int
-    pinned: int
-    open: bool
-    kind: str
-
-
-NO_SHAPE = RackShape(
-    usable=0, full=0, target=0, empty=True, size=0, demerit=0, pinned=0, open=False, kind=""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,6 +346,7 @@ def _with_use(
         pinned.bit_count(),
         takes != 0,
         rack.kind,
+        _lent_room(rack, tenancies, free, pinned, lent) if lent else 0,
     )
     return _USE(
         rack,
@@ -383,6 +359,17 @@ def _with_use(
         shape=shape,
         free_gpus=_free_gpu_flags(rack, partial, takes, lent, odd, free) if partial or odd else 0,
     )
+
+
+def _lent_room(
+    rack: Rack, tenancies: tuple[Tenancy, ...], free: int, pinned: int, lent: int
+) -> int:
+    """Usable nodes once its tenants are gone, if all are lent theirs; looks at them only where each
+    node that is taken is lent."""
+    if pinned or free | lent != (1 << len(rack.nodes)) - 1:
+        return 0
+    room = ((free | lent) & rack.takes).bit_count()
+    return room if all(tenancy.lent for tenancy in tenancies) else 0
 
 
 def _free_gpu_flags(

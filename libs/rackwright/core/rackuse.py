@@ -71,21 +71,31 @@ class RackUses:
         self._known: dict[int, Health] = {}
 
     def of(
-        self, fleet: Fleet, number: int, slice_nodes: int, now: float, out: frozenset[str]
+        self,
+        fleet: Fleet,
+        number: int,
+        slice_nodes: int,
+        now: float,
+        out: frozenset[str],
+        spare: int,
     ) -> RackUse:
         """See `occupancy.rack_use`."""
         rack = fleet.racks[number]
         health = self._known.get(number)
         if health is None or health.nodes is not rack.nodes:
             health = self._known[number] = health_of(rack)
-        whole = rack.fitness is RackFitness.GOOD and not rack.isolated
-        if out or not whole or not health.as_defined:
-            return rack_use(fleet, number, slice_nodes, now, out)
-        return counted_use(fleet, rack, health, slice_nodes, now)
+        good = rack.fitness is RackFitness.GOOD and not rack.isolated
+        if out or not good or not health.as_defined:
+            return rack_use(fleet, number, slice_nodes, now, out, spare)
+        kept = _spares(rack, bool(spare >> number & 1))
+        return counted_use(fleet, rack, health, slice_nodes, now, kept)
 
 
-def counted_use(fleet: Fleet, rack: Rack, health: Health, slice_nodes: int, now: float) -> RackUse:
-    """The same for a rack in service whose nodes have the GPUs that they should have."""
+def counted_use(
+    fleet: Fleet, rack: Rack, health: Health, slice_nodes: int, now: float, kept: int
+) -> RackUse:
+    """The same for a rack in service whose nodes have the GPUs that they should have; `kept` are
+    its spares."""
     states: dict[GpuState, int] = {}
     gpus, gone = rack.spec.gpus_per_node, health.gone
     there = ((1 << len(rack.nodes)) - 1) & ~gone
@@ -97,7 +107,7 @@ def counted_use(fleet: Fleet, rack: Rack, health: Health, slice_nodes: int, now:
         states[GpuState.DOWN_NODE] = gone.bit_count() * gpus
     free = rack.free & there
     if free:
-        _count_free(rack, health, free, now, slice_nodes, states)
+        _count_free(rack, health, free, now, slice_nodes, kept, states)
     return RackUse(states=Counter(states), jobs=jobs)
 
 
@@ -150,6 +160,7 @@ def _count_free(
     free: int,
     now: float,
     slice_nodes: int,
+    kept: int,
     states: dict[GpuState, int],
 ) -> None:
     """Nodes without a tenant, each counted by the first that holds of it."""
@@ -161,7 +172,7 @@ def _count_free(
         (GpuState.HELD, health.kept),
         (GpuState.PROBATION, _on_probation(health, now) if health.probation else 0),
         (GpuState.HELD, free if rack.held_until > now else 0),
-        (GpuState.SPARE, _spares(rack) if rack.shape.target else 0),
+        (GpuState.SPARE, kept),
     ):
         mine = free & mask
         if mine:
@@ -184,6 +195,10 @@ def _on_probation(health: Health, now: float) -> int:
     return sum(bit for until, bit in health.probation if until > now)
 
 
-def _spares(rack: Rack) -> int:
-    """See `occupancy.spares`."""
+def _spares(rack: Rack, whole: bool) -> int:
+    """See `occupancy.spares`; `whole`: it is a spare rack of the cell."""
+    if whole:
+        return rack.usable
+    if not rack.shape.target:
+        return 0
     return sum(1 << place for place in places(rack.usable)[-rack.shape.target :])

@@ -141,7 +141,7 @@ def _racks(fleet: Fleet, now: float) -> Iterator[Metric]:
     """Spares by rack, of racks that want or lend some."""
     texts = {
         "spares_wanted": "Spares wanted beside protected slices, in nodes",
-        "spares_free": "Of those, free to swap: nodes in the state spare",
+        "spares_free": "Of those, free to swap",
         "spares_lent": "Spares lent to small work",
         "spares_short": "Spares missing: neither free nor lent",
         "spares_probation": "Free nodes on probation, spares of last choice",

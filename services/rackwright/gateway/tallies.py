@@ -5,7 +5,8 @@ from collections import Counter
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job, Slice
-from rackwright.core.occupancy import node_use
+from rackwright.core.occupancy import node_use, spares
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.quota import gpus_of
 from rackwright.core.racks import Rack
@@ -14,11 +15,11 @@ from rackwright.gateway import views
 
 def node_states(fleet: Fleet, now: float) -> dict[str, int]:
     """Nodes by their one word. Looks at every node."""
-    found = Counter(
-        node_use(rack, place, now).value
-        for rack in fleet.racks.values()
-        for place in range(len(rack.nodes))
-    )
+    found: Counter[str] = Counter()
+    whole = spare_racks(fleet)
+    for rack in fleet.racks.values():
+        kept = spares(rack, whole)
+        found.update(node_use(rack, place, now, kept).value for place in range(len(rack.nodes)))
     return dict(sorted(found.items()))
 
 
@@ -56,8 +57,8 @@ def slice_gpus(fleet: Fleet, part: Slice) -> int:
 
 
 def spares_view(rack: Rack, now: float) -> views.SparesView:
-    """Wanted beside protected slices, free (those nodes whose one word is `spare`; none while the
-    rack is held), lent, and missing: what is lent comes back at once, if its node is good."""
+    """Wanted beside protected slices, free there (none while the rack is held), lent, and missing:
+    what is lent comes back at once, if its node is good."""
     wanted = rack.shape.target
     free = 0 if rack.held_until > now else min(wanted, rack.usable.bit_count())
     return views.SparesView(

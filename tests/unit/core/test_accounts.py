@@ -11,6 +11,7 @@ from rackwright.wire.entries.node import MaintenanceScheduled, RackHeld
 from rackwright.wire.entries.slice import DefragWithdrawn
 from rackwright.wire.ids import JobId, Owner, PlanId, RackId
 from rackwright.wire.jobs import Checkpoint, JobSpec
+from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 from tests.support.accounted import Accounted, accounted
 from tests.support.entries import restarted, swapped
@@ -33,6 +34,15 @@ def test_states_of_an_hour() -> None:
     made = running()
     assert made.hours() == {"useful": 8.0, "spare": 2.0, "fragment": 6.0}
     assert made.accounts.installed_s == pytest.approx(sum(made.accounts.seconds.values()))
+
+
+def test_a_rack_is_counted_as_a_spare_of_the_cell_from_when_another_one_has_a_tenant() -> None:
+    made = accounted(2, policy=Policy(spare_racks=1))
+    made.wait(HOUR)
+    assert made.hours() == {"whole_free": 72.0, "spare": 72.0}
+    made.sit("a", "r1", range(18), start=False)
+    made.wait(HOUR)
+    assert made.hours() == {"whole_free": 72.0, "spare": 144.0, "restarting": 72.0}
 
 
 def test_work_since_the_last_checkpoint_is_lost_with_a_node() -> None:

@@ -24,6 +24,7 @@ from rackwright.wire.entries.node import (
 )
 from rackwright.wire.ids import NodeId, Owner, RackId
 from rackwright.wire.nodes import RackFitness
+from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
 from tests.support.fleets import Cell, cell, node_name, rack_spec
 
@@ -57,6 +58,21 @@ def test_a_slice_its_spares_and_the_rest() -> None:
     }
     assert occupancy(states(made)) == pytest.approx(48 / 144)
     assert uses(made, "r0") == "u" * 12 + "ffff" + "ss"
+
+
+def test_idle_nodes_of_a_spare_rack_of_the_cell_are_spares_and_of_no_other() -> None:
+    made = cell(3, policy=Policy(spare_racks=1))
+    assert states(made) == {GpuState.WHOLE_FREE: 144, GpuState.SPARE: 72}
+    made.sit("small", "r2", range(4), lent=True)
+    assert states(made) == {GpuState.WHOLE_FREE: 144, GpuState.LENT_USEFUL: 16, GpuState.SPARE: 56}
+    made.sit("other", "r2", [5])
+    assert states(made) == {
+        GpuState.WHOLE_FREE: 72,
+        GpuState.SPARE: 72,
+        GpuState.USEFUL: 4,
+        GpuState.LENT_USEFUL: 16,
+        GpuState.FRAGMENT: 52,
+    }, "another one is"
 
 
 def test_part_of_a_node_and_lent_work() -> None:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet, Maintenance
-from rackwright.core.index import bits
 from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.core.policy.cut import Cut, operators_slice, whole_slice
 from rackwright.core.policy.limits import limit
 from rackwright.core.policy.quota import gpus_of, may_lend
 from rackwright.core.policy.resources import too_small
-from rackwright.core.racks import Node, Rack
+from rackwright.core.racks import Node
 from rackwright.core.topology import Topology
 from rackwright.wire.jobs import JobClass, JobSpec
 from rackwright.wire.policy import Policy
@@ -156,38 +155,29 @@ def kept_off(fleet: Fleet, priority: int) -> int:
 def spare_racks(fleet: Fleet) -> int:
     """Whole racks kept as spares for the cell: of those without a tenant, but for such as they are
     lent to, that could take a full slice the ones with most free nodes, of equal ones the last
-    defined."""
+    defined. Costs by the shapes of racks that there are, not by racks."""
     if not fleet.policy.spare_racks:
         return 0
     whole = whole_slice(fleet.policy, fleet.topology)
     by_room: dict[int, int] = {}
     for shape, racks in fleet.index.by_shape.items():
-        if shape.empty and shape.usable >= whole:
-            by_room[shape.usable] = by_room.get(shape.usable, 0) | racks
-        elif not shape.empty and not shape.pinned:
-            for number in bits(racks):
-                room = lent_room(fleet.racks[number])
-                if room >= whole:
-                    by_room[room] = by_room.get(room, 0) | 1 << number
+        room = shape.usable if shape.empty else shape.lent_room
+        if room and room >= whole:
+            by_room[room] = by_room.get(room, 0) | racks
+    return _last_of_the_roomiest(by_room, fleet.policy.spare_racks)
+
+
+def _last_of_the_roomiest(by_room: dict[int, int], count: int) -> int:
     found = 0
-    for _ in range(fleet.policy.spare_racks):
-        if not by_room:
-            break
+    while by_room and count:
         room = max(by_room)
         last = 1 << by_room[room].bit_length() - 1
         found |= last
+        count -= 1
         by_room[room] &= ~last
         if not by_room[room]:
             del by_room[room]
     return found
-
-
-def lent_room(rack: Rack) -> int:
-    """Usable nodes of a rack all of whose tenants are lent theirs, once those have gone; 0: it has
-    others."""
-    if not all(tenancy.lent for tenancy in rack.tenancies):
-        return 0
-    return ((rack.free | rack.lent) & rack.takes).bit_count()
 
 
 def kept_for_wounded(fleet: Fleet, priority: int) -> int:

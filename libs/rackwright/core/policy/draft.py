@@ -9,7 +9,8 @@ from rackwright.core.index import bits
 from rackwright.core.jobs import protected
 from rackwright.core.policy.ask import Ask, Same
 from rackwright.core.policy.scoring import Key, Room, is_lent, key_of, room_of
-from rackwright.core.racks import Node, Rack, RackShape, spare_target
+from rackwright.core.racks import Node, Rack, spare_target
+from rackwright.core.shapes import RackShape
 
 
 class Seat(NamedTuple):

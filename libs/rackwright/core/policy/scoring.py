@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rackwright.core.jobs import protected
 from rackwright.core.policy.ask import Ask
-from rackwright.core.racks import RackShape
+from rackwright.core.shapes import RackShape
 
 Key = tuple[int, int, int, int, int]
 
@@ -59,7 +59,7 @@ def room_of(ask: Ask, shape: RackShape, size: int) -> tuple[Room, bool]:
     """The room of the racks of a shape, and whether it is that of each of them: if not, it is the
     best that one of them may have.
     """
-    usable, full, target, empty, _, demerit, pinned, _, _ = shape
+    usable, full, target, empty, _, demerit, pinned, _, _, _ = shape
     free = full if ask.across else usable
     if size == 1 or not ask.spec.restartable:
         return Room(free, target, target, empty, demerit, pinned, False), True

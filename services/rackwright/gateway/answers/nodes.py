@@ -6,7 +6,8 @@ from itertools import islice
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
-from rackwright.core.occupancy import node_use
+from rackwright.core.occupancy import node_use, spares
+from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.probation import history, recent_faults
 from rackwright.core.policy.spares import drain_waits
 from rackwright.core.racks import Node, NodeFault, Rack, Tenancy
@@ -35,16 +36,19 @@ def racks(context: Context, question: asked.Racks) -> views.RacksAnswer:
     if question.rack is not None:
         numbers = [fleet.rack_numbers[question.rack]]
     first = -1 if question.after is None else fleet.rack_numbers[question.after]
-    rest = (rack_view(fleet, fleet.racks[one], context.now) for one in numbers if one > first)
+    whole = spare_racks(fleet)
+    rest = (
+        rack_view(fleet, fleet.racks[one], context.now, whole) for one in numbers if one > first
+    )
     page, more = fitting(rest, question.limit)
     return views.RacksAnswer(
         **context.made(), racks=page, total=len(numbers), next=page[-1].rack if more else None
     )
 
 
-def rack_view(fleet: Fleet, rack: Rack, now: float) -> views.RackView:
-    """One rack and its nodes."""
-    held = rack.held_until > now
+def rack_view(fleet: Fleet, rack: Rack, now: float, whole: int) -> views.RackView:
+    """One rack and its nodes; `whole` is the set of the cell's spare racks."""
+    held, kept = rack.held_until > now, spares(rack, whole)
     return views.RackView(
         rack=rack.spec.rack,
         path=rack.spec.path,
@@ -53,7 +57,7 @@ def rack_view(fleet: Fleet, rack: Rack, now: float) -> views.RackView:
         held_by=rack.held_by if held else None,
         held_until=rack.held_until if held else None,
         spares=spares_view(rack, now),
-        nodes=tuple(cell(rack, place, now) for place in range(len(rack.nodes))),
+        nodes=tuple(cell(rack, place, now, kept) for place in range(len(rack.nodes))),
         stays=tuple(islice(_stays(fleet, rack.tenancies, now), JOBS_NAMED)),
     )
 
@@ -71,13 +75,13 @@ def _stays(fleet: Fleet, tenancies: Iterable[Tenancy], now: float) -> Iterator[v
             yield views.StayView(job=job.id, waits=why(waits))
 
 
-def cell(rack: Rack, place: int, now: float) -> views.NodeCell:
-    """One node of a rack."""
+def cell(rack: Rack, place: int, now: float, kept: frozenset[int]) -> views.NodeCell:
+    """One node of a rack; `kept` are the places of its spares."""
     node = rack.nodes[place]
     jobs = dict.fromkeys(str(tenant.job) for tenant in rack.tenants_at(place))
     return views.NodeCell(
         node=node.name,
-        state=node_use(rack, place, now),
+        state=node_use(rack, place, now, kept),
         jobs=tuple(jobs)[:JOBS_NAMED],
         gpus=node.gpus,
         taken=rack.taken_gpus(place).bit_count(),
@@ -99,7 +103,7 @@ def node(context: Context, question: asked.Node) -> views.NodeAnswer:
     lines = newest(story.lines, question.story, STORY_BYTES)
     made = views.NodeAnswer(
         **context.made(),
-        node=cell(rack, place.node, context.now),
+        node=cell(rack, place.node, context.now, spares(rack, spare_racks(fleet))),
         rack=rack.spec.rack,
         place=place.node,
         session=found.session,
