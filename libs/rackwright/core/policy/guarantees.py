@@ -6,14 +6,15 @@ with less than its guarantee for the sake of work that is not owed its place, or
 GPUs on lent spares count for nobody: who has them gives them back anyway.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job
 from rackwright.core.policy.cut import Cut, cut
 from rackwright.core.policy.quota import gpus_of
 from rackwright.core.shares import Limited
-from rackwright.wire.ids import QueueName
+from rackwright.wire.ids import JobId, QueueName
 
 
 def guaranteed(fleet: Fleet, queue: QueueName) -> int:
@@ -69,6 +70,22 @@ def takes_back(fleet: Fleet, queue: QueueName, victim: Job, gone: int = 0) -> bo
     """May an owed job of `queue` have what this one has, whose queue loses `gone` GPUs besides?"""
     other = victim.spec.queue
     return queue != other and counting(fleet, victim) + gone <= borrowed(fleet, other)
+
+
+def left_whole(fleet: Fleet, queue: QueueName, victims: Iterable[JobId]) -> bool:
+    """Do all other queues keep what they are promised when these jobs make room for one of
+    `queue`? What sits on lent spares counts for nobody."""
+    if not fleet.policy.queue_guarantee:
+        return True
+    gone: Counter[QueueName] = Counter()
+    for name in victims:
+        victim = fleet.jobs[name]
+        if victim.spec.queue != queue:
+            gone[victim.spec.queue] += counting(fleet, victim)
+    return all(
+        not gpus or used(fleet, other) - gpus >= guaranteed(fleet, other)
+        for other, gpus in gone.items()
+    )
 
 
 def falls_short(fleet: Fleet, victim: Job, gone: int = 0) -> bool:

@@ -1,10 +1,12 @@
 """Another rack for one slice: a free one in placement's order, or one that is worth clearing."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rackwright.core.index import bits
 from rackwright.core.policy.ask import spare_racks
 from rackwright.core.policy.draft import Draft, Seat
+from rackwright.core.policy.guarantees import left_whole
 from rackwright.core.policy.prices import stall
 from rackwright.core.policy.replacements import Case
 from rackwright.core.policy.small import place_small
@@ -133,12 +135,13 @@ def _clear(case: Case, draft: Draft, number: int, *, lent_only: bool = False) ->
             return not case.small and may_take_back(fleet, victim)
         return not lent_only and may_evict(fleet, victim, case.job, case.now, equals=True)
 
+    together = partial(left_whole, fleet, case.job.spec.queue)
     best: Cleared | None = None
     for alike in draft.alike(rack, fit):
         free = alike & rack.free
         pieces = removable(fleet, rack, alike & ~rack.free, case.now, notice, may)
         most = fleet.policy.defrag_max_victims
-        victims = cheapest(pieces, max(0, size - free.bit_count()), most)
+        victims = cheapest(pieces, max(0, size - free.bit_count()), most, together)
         if victims is None or (best is not None and victims.loss >= best.victims.loss):
             continue
         nodes = draft.pick(rack, free | sum(1 << place for place in victims.places), size)

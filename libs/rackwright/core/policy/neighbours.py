@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rackwright.core.jobs import Wound
+from rackwright.core.policy.guarantees import left_whole
 from rackwright.core.policy.prices import stall
 from rackwright.core.policy.replacements import Case
 from rackwright.core.policy.rungs import Record
@@ -135,7 +137,9 @@ def _victims(
 
     fits = case.fits & ~case.rack.free
     pieces = removable(case.fleet, case.rack, fits, case.now, notice_s, others)
-    return cheapest(pieces, needed, case.fleet.policy.defrag_max_victims)
+    most = case.fleet.policy.defrag_max_victims
+    together = partial(left_whole, case.fleet, case.job.spec.queue)
+    return cheapest(pieces, needed, most, together)
 
 
 def _evicting(case: Case, triage: Triage, victims: Victims) -> Swap:

@@ -112,8 +112,14 @@ def _loss(fleet: Fleet, jobs: Iterable[JobId], now: float, notice_s: float) -> f
     return sum(victim_loss(fleet, fleet.jobs[name], now, notice_s) for name in jobs)
 
 
-def cheapest(pieces: list[Victims], needed: int, most: int) -> Victims | None:
-    """The pieces that free at least `needed` places at least loss, with at most `most` jobs.
+def cheapest(
+    pieces: list[Victims],
+    needed: int,
+    most: int,
+    may: Callable[[tuple[JobId, ...]], bool] = lambda _: True,
+) -> Victims | None:
+    """The pieces that free at least `needed` places at least loss, with at most `most` jobs that
+    may go together.
 
     A rack is small, so all sums are tried. Between equal losses fewer jobs, then names, decide.
     """
@@ -125,7 +131,8 @@ def cheapest(pieces: list[Victims], needed: int, most: int) -> Victims | None:
             total = chosen.with_(piece)
             freed = min(needed, have + len(piece.places))
             old = best.get(freed)
-            if len(total.jobs) <= most and (old is None or _key(total) < _key(old)):
+            better = len(total.jobs) <= most and (old is None or _key(total) < _key(old))
+            if better and may(total.jobs):
                 best[freed] = total
     return best.get(needed)
 

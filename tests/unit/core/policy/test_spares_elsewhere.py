@@ -4,11 +4,13 @@ from typing import Any
 
 from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
+from rackwright.wire.entries.cell import PolicySet
 from rackwright.wire.entries.job import JobRequeued
 from rackwright.wire.entries.node import MaintenanceScheduled
-from rackwright.wire.entries.slice import SliceRestarted
-from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.entries.slice import SliceMoved, SliceRestarted
+from rackwright.wire.ids import JobId, Owner, QueueName, RackId
 from rackwright.wire.jobs import Checkpoint, JobClass
+from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Rung
 from tests.support.fleets import Cell, cell
 from tests.support.recovery import (
@@ -219,6 +221,18 @@ def test_cheapest_rack_is_cleared_for_a_wounded_slice() -> None:
     after = apply(made.fleet, entry)
     assert after.jobs[JobId("c")].state is JobState.QUEUED
     assert len(after.jobs[JobId("c")].preempted) == 1
+
+
+def test_a_rack_is_not_cleared_of_what_another_queue_is_promised() -> None:
+    """The tenants of all racks are of one queue. Of r2 each could go, but not both together."""
+    for promise, cleared in ((72, True), (73, False)):
+        made = busy(queue="theirs")
+        policy = Policy(hold_max_s=0.0, queue_guarantee={QueueName("theirs"): promise})
+        made.add(PolicySet(policy=policy, by=Owner("op")))
+        made.unfit("r0-n03")
+        (entry,) = decided(made)
+        assert (Rung.EVICT, cleared) in [rung[:2] for rung in rungs(entry)]
+        assert isinstance(entry, SliceMoved if cleared else JobRequeued)
 
 
 def test_higher_priority_is_not_cleared_away() -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from rackwright.core.fold import apply
-from rackwright.wire.entries.job import JobFinishing
+from rackwright.wire.entries.job import JobFinishing, JobRequeued
 from rackwright.wire.entries.node import RackHeld, RackIsolated
 from rackwright.wire.entries.slice import NodeSwap, SliceMoved, SliceSwapped
-from rackwright.wire.ids import JobId, Owner, RackId
+from rackwright.wire.ids import JobId, Owner, QueueName, RackId
 from rackwright.wire.jobs import Checkpoint, JobClass
 from rackwright.wire.nodes import Fitness, RackFitness
 from rackwright.wire.policy import Policy
@@ -89,9 +89,14 @@ def test_pinned_work_on_lent_spares_stays() -> None:
 # Rung 3
 
 
-def full_rack(**tenant: Any) -> Cell:
+def promising(promises: dict[str, int]) -> Policy:
+    guarantee = {QueueName(queue): gpus for queue, gpus in promises.items()}
+    return Policy(hold_max_s=0.0, queue_guarantee=guarantee)
+
+
+def full_rack(promises: dict[str, int] | None = None, **tenant: Any) -> Cell:
     """A rack with a slice of 16 and two tenants, the second one cheaper, and no rack beside it."""
-    made = cell(1, policy=Policy(hold_max_s=0.0))
+    made = cell(1, policy=promising(promises or {}))
     made.sit("a", "r0", range(16))
     made.sit("dear", "r0", [16], **{"priority": 40, **tenant})
     made.sit("cheap", "r0", [17], **{"priority": 10, **tenant})
@@ -111,6 +116,46 @@ def test_tenant_of_lower_priority_makes_room() -> None:
     ]
     told = apply(made.fleet, entry).racks[0].leaving[0]
     assert (told.worker, told.notice_s, told.grace_s) == ("cheap/0/1", 20.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("promise", "evicted"),
+    [(0, "cheap"), (4, "cheap"), (8, None)],
+    ids=["nothing promised", "one may go", "none may go"],
+)
+def test_no_tenant_goes_whose_queue_would_have_less_than_it_is_promised(
+    promise: int, evicted: str | None
+) -> None:
+    made = full_rack({"theirs": promise}, queue="theirs")
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert getattr(entry, "evicted", ()) == ((evicted,) if evicted else ())
+    skipped = (Rung.TENANT, False, "tenants.none") in rungs(entry)
+    assert skipped is (evicted is None)
+
+
+def test_tenants_of_one_queue_are_counted_together() -> None:
+    """Either may go by itself, and with both its queue would have less than it is promised."""
+    made = full_rack({"theirs": 4}, queue="theirs")
+    made.unfit("r0-n03")
+    made.unfit("r0-n04")
+    (entry,) = decided(made)
+    assert isinstance(entry, JobRequeued)
+
+
+def test_within_a_queue_and_on_lent_spares_no_promise_keeps_a_tenant() -> None:
+    made = full_rack({"default": 72})
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceSwapped)
+    assert entry.evicted == ("cheap",)
+    made = cell(1, policy=promising({"theirs": 72}))
+    made.sit("a", "r0", range(17))
+    made.sit("lent", "r0", [17], lent=True, queue="theirs")
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, SliceSwapped)
+    assert entry.evicted == ("lent",)
 
 
 @pytest.mark.parametrize(
