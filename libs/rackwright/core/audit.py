@@ -11,8 +11,8 @@ from typing import Any
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import Folding
 from rackwright.core.invariants import broken
-from rackwright.core.jobs import ASSIGNED, Job, JobState
-from rackwright.wire.entries.job import JobGrown, JobQueued, JobShrunk
+from rackwright.core.jobs import ASSIGNED, Job, JobState, Slice
+from rackwright.wire.entries.job import JobGrown, JobQueued, JobShrunk, SlicePlacement
 from rackwright.wire.entries.slice import (
     DefragPlanned,
     SliceMoved,
@@ -75,6 +75,8 @@ class Audit:
                 self._found(after.seq, what)
         for what in _budgets(before, after, commit.entries):
             self._found(after.seq, what)
+        for what in _survivors(before, after, commit.entries):
+            self._found(after.seq, what)
         if self.commits % self.every == 0:
             self.scan(after)
 
@@ -109,15 +111,9 @@ def _recovery(before: Fleet, after: Fleet, entry: Entry) -> Iterator[str]:
     match entry:
         case SliceSwapped():
             yield from _evictions(before, entry.evicted)
-            yield from _swap(before, after, entry)
+            yield from _swap(entry)
         case SliceMoved():
             yield from _evictions(before, entry.evicted)
-            yield from _others_unchanged(before, after, entry.job, entry.index, None)
-        case SliceRestarted():
-            changed = set(entry.ranks)
-            yield from _others_unchanged(before, after, entry.job, entry.index, changed)
-        case JobShrunk() | JobGrown():
-            yield from _the_rest_unchanged(before, after, entry.job)
         case DefragPlanned():
             yield from _evictions(before, [victim.job for victim in entry.victims])
             yield from _homes(after, entry)
@@ -141,12 +137,10 @@ def _evictions(before: Fleet, names: Any) -> Iterator[str]:
             yield f"{name}: was evicted and is not preemptible and restartable"
 
 
-def _swap(before: Fleet, after: Fleet, entry: SliceSwapped) -> Iterator[str]:
+def _swap(entry: SliceSwapped) -> Iterator[str]:
     for swap in entry.swaps:
         if swap.new == swap.old:
             yield f"{entry.job}: rank {swap.rank} got the node it fled from"
-    changed = {swap.rank for swap in entry.swaps}
-    yield from _others_unchanged(before, after, entry.job, entry.index, changed)
 
 
 def _pair(before: Fleet, after: Fleet, name: JobId) -> tuple[Job, Job] | None:
@@ -154,38 +148,55 @@ def _pair(before: Fleet, after: Fleet, name: JobId) -> tuple[Job, Job] | None:
     return (old, new) if old is not None and new is not None else None
 
 
-def _others_unchanged(
-    before: Fleet, after: Fleet, name: JobId, index: int, changed: set[int] | None
-) -> Iterator[str]:
-    """Ranks outside the slice, and in it those not in `changed` (None: all), keep their worker.
+def _survivors(before: Fleet, after: Fleet, entries: Sequence[Entry]) -> Iterator[str]:
+    """Ranks for which no entry of the commit is keep their worker.
 
-    A commit that holds several entries of one job raised its membership by more than one; then the
-    ranks of each cannot be told apart here, and legality has looked at every entry by itself. The
-    same holds if a later entry of the commit has taken the job's nodes, for another one's recovery.
+    A job that has no nodes after the commit has made room for another one's recovery in it; then
+    there is nothing to compare. Ranks may be missing only if an entry takes a slice from the job.
     """
-    pair = _pair(before, after, name)
-    if pair is None:
-        return
-    old, new = pair
-    steps = new.membership - old.membership
-    if steps != 1 or len(old.slices) != len(new.slices):
-        return
-    for part, fresh in zip(old.slices, new.slices, strict=True):
-        for rank in range(part.first_rank, part.first_rank + part.size):
-            inside = part.index == index and (changed is None or rank in changed)
-            if not inside and part.worker(name, rank) != fresh.worker(name, rank):
+    named: dict[JobId, set[int]] = {}
+    fewer: set[JobId] = set()
+    for entry in entries:
+        if isinstance(entry, SliceSwapped | SliceMoved | SliceRestarted | JobShrunk | JobGrown):
+            named.setdefault(entry.job, set()).update(_ranks_of(before, entry))
+            fewer |= {entry.job} if isinstance(entry, JobShrunk) else set()
+    for name, ranks in named.items():
+        pair = _pair(before, after, name)
+        if pair is None or not pair[1].slices:
+            continue
+        old, new = pair
+        for rank in old.rank_numbers():
+            if rank in ranks or (name in fewer and not new.has_rank(rank)):
+                continue
+            if not new.has_rank(rank) or old.worker(rank) != new.worker(rank):
                 yield f"{name}: rank {rank} lost its process to somebody else's recovery"
 
 
-def _the_rest_unchanged(before: Fleet, after: Fleet, name: JobId) -> Iterator[str]:
-    """Ranks that are there before and after keep their worker."""
-    pair = _pair(before, after, name)
-    if pair is None or pair[1].membership - pair[0].membership != 1:
-        return
-    old, new = pair
-    for rank in old.rank_numbers():
-        if new.has_rank(rank) and old.worker(rank) != new.worker(rank):
-            yield f"{name}: rank {rank} lost its process while others left or came"
+def _ranks_of(
+    before: Fleet, entry: SliceSwapped | SliceMoved | SliceRestarted | JobShrunk | JobGrown
+) -> set[int]:
+    """Ranks that the entry gives a new process."""
+    match entry:
+        case SliceSwapped():
+            return {swap.rank for swap in entry.swaps}
+        case SliceRestarted():
+            return set(entry.ranks)
+        case SliceMoved():
+            job = before.jobs.get(entry.job)
+            parts = job.slices if job is not None else ()
+            return {rank for part in parts if part.index == entry.index for rank in _ranks(part)}
+        case JobShrunk():
+            return set()
+        case JobGrown():
+            return {rank for part in entry.slices for rank in _ranks_placed(part)}
+
+
+def _ranks(part: Slice) -> range:
+    return range(part.first_rank, part.first_rank + part.size)
+
+
+def _ranks_placed(part: SlicePlacement) -> range:
+    return range(part.first_rank, part.first_rank + part.nodes.bit_count())
 
 
 def _budgets(before: Fleet, after: Fleet, entries: Sequence[Entry]) -> Iterator[str]:
