@@ -106,6 +106,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
         "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
         "would fit, but {spare_racks} whole racks are kept as a spare of the cell",
+        "would fit, but {kept_for_owed} racks are left to what waits for the guarantee of its queue"
+        " ({owed})",
+        "would fit, but {kept_for_starved} racks are kept for what has waited too long ({starved})",
         "would fit, but nodes are kept for their owners to look at: of {kept_for_failed}",
         "would fit, but nodes are held",
     ),

@@ -35,7 +35,7 @@ from rackwright.placer.hangs import to_watch
 from rackwright.placer.idle import to_look
 from rackwright.placer.placing import may_place, placements
 from rackwright.placer.starts import to_start
-from rackwright.placer.state import State
+from rackwright.placer.state import Standing, State
 from rackwright.placer.verdicts import note_blame
 from rackwright.placer.windows import windows
 from rackwright.placer.wishes import answers, folded, hear
@@ -120,6 +120,9 @@ def _know(state: State, fleet: Fleet, name: JobId, event: Event) -> None:
     job = fleet.jobs.get(name)
     if job is None or job.state is not JobState.QUEUED:
         state.queue.drop(name)
+    if state.standing is not None and _had_room_kept(state.standing, fleet, name):
+        state.standing = None  # others may have that room now
+        state.queue.helped()
     if job is None:
         state.queue.lacks(name, False)
         state.reports.forget(name)
@@ -144,6 +147,17 @@ def _know(state: State, fleet: Fleet, name: JobId, event: Event) -> None:
         if end is not None and state.limits.get(name) != end:
             state.limits[name] = end
             heappush(state.ends, (end, name))
+
+
+def _had_room_kept(known: Standing, fleet: Fleet, name: JobId) -> bool:
+    """May fewer racks be kept after what happened to this job?"""
+    if name in known.owed or any(one.job == name for one in known.kept):
+        return True
+    job = fleet.jobs.get(name)
+    if job is None or job.state is JobState.QUEUED:
+        return False
+    waiting = (fleet.jobs.get(one) for one in known.owed)
+    return any(one is not None and one.spec.queue == job.spec.queue for one in waiting)
 
 
 def helps(before: Fleet, after: Fleet) -> bool:

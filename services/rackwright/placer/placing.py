@@ -10,6 +10,7 @@ from rackwright.core.policy.fairness import standings
 from rackwright.core.policy.guarantees import below
 from rackwright.core.policy.placement import place, why_placed
 from rackwright.core.policy.precedence import recovery_first
+from rackwright.core.policy.promised import kept_for_promised, owed_and_waiting
 from rackwright.core.policy.starvation import kept_for_starved, kept_from
 from rackwright.placer.growing import Growth
 from rackwright.placer.jobqueue import NOBODY
@@ -48,6 +49,7 @@ def whose_turn(state: State, fleet: Fleet, event: Event) -> Standing:
             used=None,
             starved=frozenset(state.queue.starved(before).values()),
             kept=kept_for_starved(fleet, event.now),
+            owed=owed_and_waiting(fleet),
         )
     if known.used is None and state.queue.rivals():
         used = standings(fleet, event.now, state.memory)
@@ -66,15 +68,16 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
     growth = Growth(state.queue, fleet)
     standing = whose_turn(state, fleet, event)
     candidates = state.queue.candidates(standing.used or NOBODY, standing.starved, below(fleet))
+    kept = [*standing.kept, *kept_for_promised(fleet, standing.owed)]
     in_vain = 0
     trial = fleet
     while candidates and len(entries) < state.group and in_vain < IN_VAIN:
-        trial = growth.up_to(candidates.priority(), trial, standing.kept, event.now)
+        trial = growth.up_to(candidates.priority(), trial, kept, event.now)
         name, shape = candidates.next()
         job = trial.jobs.get(name)
         if job is None or job.state is not JobState.QUEUED:
             continue
-        slices = place(trial, job, kept_from(trial, standing.kept, job, event.now))
+        slices = place(trial, job, kept_from(trial, kept, job, event.now))
         if slices is None:
             candidates.leave_out(shape)
             in_vain += 1
@@ -91,7 +94,7 @@ def placements(state: State, fleet: Fleet, event: Event) -> tuple[list[Effect], 
         if job.spec.queue not in below(trial):
             candidates.has_its_share(job.spec.queue)
     if not candidates:
-        trial = growth.up_to(-1, trial, standing.kept, event.now)
+        trial = growth.up_to(-1, trial, kept, event.now)
     effects: list[Effect] = [Offer(entries=tuple(entries))] if entries else []
     effects += growth.offers()
     return ([*effects, WakeAt(mono=event.mono)] if candidates else effects), trial

@@ -37,14 +37,15 @@ class Blame:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Who is before whom between equals, found at ledger time `at`: what owners have used for what
-    they deserve (None: nobody has asked), the starved job of each priority, and racks that are kept
-    for such.
+    they deserve (None: nobody has asked), the starved job of each priority, racks that are kept
+    for such, and jobs that wait for what their queue is promised.
     """
 
     at: float
     used: Mapping[Owner, float] | None
     starved: frozenset[JobId]
     kept: list[Kept]
+    owed: tuple[JobId, ...]
 
 
 @dataclass(slots=True, kw_only=True)

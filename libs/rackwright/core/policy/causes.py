@@ -26,10 +26,12 @@ from rackwright.core.policy.outlook import (
 )
 from rackwright.core.policy.pinning import UNTOLD, Checkpoints
 from rackwright.core.policy.placement import place_on
+from rackwright.core.policy.promised import kept_for_promised, owed_and_waiting
 from rackwright.core.policy.quota import gpus_of, over_quota
 from rackwright.core.policy.refusing import Numbers
 from rackwright.core.policy.resources import asked
 from rackwright.core.policy.small import broken_racks
+from rackwright.core.policy.starvation import kept_for_starved, kept_from
 from rackwright.wire.reasons import Cause, Reason
 
 NAMED = 3  # nodes or jobs that a reason names
@@ -189,7 +191,19 @@ def _holds(fleet: Fleet, job: Job, now: float) -> Numbers:
     if fleet.wounded:
         kept = kept_for_wounded(fleet, job.spec.priority)
         numbers["kept_for_wounded"] = kept.bit_count()
-    return numbers
+    return numbers | _left_to_others(fleet, job, now)
+
+
+def _left_to_others(fleet: Fleet, job: Job, now: float) -> Numbers:
+    """Racks that are kept for jobs that starve, or wait for what their queue is promised."""
+    promised = kept_for_promised(fleet, owed_and_waiting(fleet))
+    found: Numbers = {}
+    for kept, what in ((promised, "owed"), (kept_for_starved(fleet, now), "starved")):
+        whose = [one for one in kept if kept_from(fleet, [one], job, now)]
+        if whose:
+            found[f"kept_for_{what}"] = kept_from(fleet, whose, job, now).bit_count()
+            found[what] = ", ".join(one.job for one in whose[:NAMED])
+    return found
 
 
 def _topology(

@@ -11,18 +11,24 @@ from rackwright.core.index import bits
 from rackwright.core.jobs import Job
 from rackwright.core.policy.ask import ask_of
 from rackwright.core.policy.cut import Cut, cut
+from rackwright.core.policy.guarantees import owed
 from rackwright.core.policy.limits import ends_at, limit
+from rackwright.core.policy.quota import gpus_of
 from rackwright.core.racks import Rack
-from rackwright.wire.ids import JobId
+from rackwright.wire.ids import JobId, QueueName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Racks kept for one starved job, each with the ledger time at which its last tenant ends."""
+    """Racks kept for one job, each with the ledger time at which its last tenant ends: from jobs of
+    its priority or a lower one, or where the job waits for what its `queue` is promised, from those
+    of other queues that are not owed their place.
+    """
 
     job: JobId
     priority: int
     racks: dict[int, float]
+    queue: QueueName | None = None
 
 
 def starved(fleet: Fleet, now: float) -> dict[int, Job]:
@@ -93,16 +99,25 @@ def _last_end(fleet: Fleet, rack: Rack) -> float | None:
 
 
 def kept_from(fleet: Fleet, kept: list[Kept], job: Job, now: float) -> int:
-    """The racks that this queued job leaves alone for starved ones of its priority or a higher.
+    """The racks that this job leaves alone for those that are kept any.
 
     It may use one that is not free before it would have ended anyway.
     """
     racks = 0
     seconds = limit(fleet.policy, job.spec)
     for one in kept:
-        if one.job == job.id or one.priority < job.spec.priority:
+        if one.job == job.id or not _is_kept_from(fleet, one, job):
             continue
         for number, free_at in one.racks.items():
             if seconds is None or now + seconds > free_at:
                 racks |= 1 << number
     return racks
+
+
+def _is_kept_from(fleet: Fleet, one: Kept, job: Job) -> bool:
+    if one.queue is None:
+        return one.priority >= job.spec.priority
+    if job.spec.queue == one.queue:
+        return False
+    made = cut(job.spec, fleet.policy, fleet.topology)
+    return not (isinstance(made, Cut) and owed(fleet, job, gpus_of(fleet, made)))
