@@ -44,6 +44,7 @@ def _told(values: tuple[Any, ...]) -> str:
 @click.option("--loads", callback=_floats, default=_told(LOADS), show_default=True)
 @click.option("--unavailable", callback=_floats, default=_told(UNAVAILABLE), show_default=True)
 @click.option("--repair-h", callback=_floats, default=_told(REPAIR_H), show_default=True)
+@click.option("--star", is_flag=True, help="Vary one thing at a time about the middle setting.")
 @click.option("--seeds", type=int, default=len(SEEDS), show_default=True, help="How many.")
 @click.option("--policies", callback=_names, default=_told(tuple(POLICIES)), show_default=True)
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, help="Runs side by side.")
@@ -61,6 +62,7 @@ def study(minutes: float | None, results: Path, where: Path, seeds: int, **optio
         repair_h=options["repair_h"],
         seeds=tuple(range(1, seeds + 1)),
         policies=options["policies"],
+        star=options["star"],
     )
     os.nice(NICE)
     end = None if minutes is None else time.monotonic() + 60 * minutes

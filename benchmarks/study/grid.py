@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from benchmarks.study.load import cut
@@ -61,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """All that is to be run."""
+    """All that is to be run. `star`: only settings that differ from the middle one in one thing."""
 
     cell: Cell = Cell()
     loads: tuple[float, ...] = LOADS
@@ -69,14 +70,16 @@ class Grid:
     repair_h: tuple[float, ...] = REPAIR_H
     seeds: tuple[int, ...] = SEEDS
     policies: tuple[str, ...] = tuple(POLICIES)
+    star: bool = False
 
     def points(self) -> list[Point]:
         """Settings, in order."""
+        factors = (self.loads, self.unavailable, self.repair_h)
+        middle = tuple(values[len(values) // 2] for values in factors)
         return [
             Point(load=load, unavailable=share, repair_h=hours)
-            for load in self.loads
-            for share in self.unavailable
-            for hours in self.repair_h
+            for load, share, hours in product(*factors)
+            if not self.star or _apart((load, share, hours), middle) <= 1
         ]
 
     def runs(self) -> Iterator[tuple[Point, int, str]]:
@@ -89,6 +92,11 @@ class Grid:
     def file(self, root: Path, point: Point, seed: int, policy: str) -> Path:
         """Where the result of a run is."""
         return root / self.cell.name / point.name / f"{policy}-{seed}.json"
+
+
+def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> int:
+    """In how many things two settings differ."""
+    return sum(a != b for a, b in zip(one, other, strict=True))
 
 
 def plan(cell: Cell, point: Point, seed: int) -> Plan:
