@@ -13,7 +13,7 @@ from rackwright.core.jobs import ASSIGNED, JobState
 from rackwright.core.legality import illegal
 from rackwright.core.policy.checkplacement import check_placement
 from rackwright.core.policy.defrag import Outcome, entry_of, judge
-from rackwright.core.policy.defrag_course import course, spared, withdrawn
+from rackwright.core.policy.defrag_course import Asked, course, spared, withdrawn
 from rackwright.core.policy.placement import place, place_on
 from rackwright.core.racks import refresh_use
 from rackwright.wire.entries.job import JobFinished
@@ -152,7 +152,7 @@ def _starts(found: World, entry: DefragPlanned) -> None:
         made.start(name)
         check(made.fleet)
     plan = made.fleet.plans[PLAN]
-    end = course(made.fleet, plan, lambda worker: False, made.fleet.time)
+    end = course(made.fleet, plan, lambda worker: False, made.fleet.time, Asked())
     assert end == DefragFinished(plan=PLAN)
     made.add(end)
     check(made.fleet)

@@ -29,7 +29,7 @@ from rackwright.core.policy.defrag import (
     ripe_at,
     still_holds,
 )
-from rackwright.core.policy.defrag_course import course, notices
+from rackwright.core.policy.defrag_course import Asked, course, notices
 from rackwright.core.policy.guarantees import is_owed
 from rackwright.core.policy.pinning import lowest_priority
 from rackwright.core.policy.precedence import recovery_first
@@ -124,6 +124,7 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> list[Effect]:
     if fleet.plans:
         return _in_flight(state, fleet, event)
     state.untold.clear()
+    state.asked.clear()
     state.ending = None
     return _next_plan(state, fleet, event)
 
@@ -148,7 +149,8 @@ def _ending(state: State, fleet: Fleet, now: float) -> Ending | None:
         return state.seen.runs(fleet, worker)
 
     for plan in sorted(fleet.plans.values(), key=_age):
-        entry = course(fleet, plan, runs, now)
+        asked = state.asked.setdefault(plan.id, Asked())
+        entry = course(fleet, plan, runs, now, asked)
         if entry is not None:
             return entry
     return None

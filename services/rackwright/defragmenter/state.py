@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.policy.defrag import ripe_at
+from rackwright.core.policy.defrag_course import Asked
 from rackwright.defragmenter.seen import Seen
 from rackwright.wire.entries.slice import DefragFinished, DefragPlanned, DefragWithdrawn
-from rackwright.wire.ids import JobId, MessageId
+from rackwright.wire.ids import JobId, MessageId, PlanId
 
 Ending = DefragFinished | DefragWithdrawn
 """What ends a plan in flight."""
@@ -39,8 +40,8 @@ class State:
     blocked: jobs blocked by what a plan could answer, with the commit that said so.
     decided: the plan that is being offered. untold: victims who have not been told, with the
     commit of their plan. ask_at: `mono` time at which the plan in flight is asked again.
-    ending: what came of that the last time. lowest: the lowest priority of work that may be
-    evicted, as it was until ledger time lowest_at.
+    ending: what came of that the last time. asked: for what fleet a plan was needed still.
+    lowest: the lowest priority of work that may be evicted, as it was until ledger time lowest_at.
     """
 
     copy: int
@@ -52,6 +53,7 @@ class State:
     untold: dict[JobId, MessageId | None] = field(default_factory=dict)
     ask_at: float = 0.0
     ending: Ending | None = None
+    asked: dict[PlanId, Asked] = field(default_factory=dict)
     lowest: int = 0
     lowest_at: float = 0.0
 

@@ -3,7 +3,7 @@
 The formula and the list are those of the policy page, section 3. Costs are in GPU-hours.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState, Slice, is_movable
@@ -188,23 +188,19 @@ def terms(case: Blocked, victim: Job, home_s: float, move: VictimMove | None = N
         saves = checkpoint.on_notice_s is not None and checkpoint.on_notice_s <= case.notice_s
         lost = 0.0 if saves else unsaved(victim, case.checkpoints, case.now, case.notice_s)
         restart = checkpoint.restart_s
-    made = CostTerms(
-        gpus=victim_gpus(case, victim),
+    gpus, again = victim_gpus(case, victim), repeats(victim, case.now)
+    heavy = weight(victim.spec.priority)
+    hours = lost / HOUR + restart / HOUR + home_s / HOUR
+    stop = gpus * hours * heavy * (1.0 + policy.defrag_repeat * again)
+    return CostTerms(
+        gpus=gpus,
         lost_h=lost / HOUR,
         restart_h=restart / HOUR,
         home_h=home_s / HOUR,
-        weight=weight(victim.spec.priority),
-        repeats=repeats(victim, case.now),
-        total=0.0,
+        weight=heavy,
+        repeats=again,
+        total=stop + policy.defrag_victim_cost_gpu_h,
     )
-    return _summed(case, made)
-
-
-def _summed(case: Blocked, made: CostTerms) -> CostTerms:
-    policy = case.fleet.policy
-    hours = made.lost_h + made.restart_h + made.home_h
-    stop = made.gpus * hours * made.weight * (1.0 + policy.defrag_repeat * made.repeats)
-    return replace(made, total=stop + policy.defrag_victim_cost_gpu_h)
 
 
 def hold_cost(case: Blocked, free_gpus: int) -> float:

@@ -5,6 +5,7 @@ only a plan that will not end is given up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from rackwright.core.fleet import Fleet, Plan, PlannedVictim
 from rackwright.core.fold import apply
@@ -20,10 +21,19 @@ Runs = Callable[[WorkerId], bool]
 """Does this worker run, by its node's own word?"""
 
 
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """The fleet, and who could stay, for which a plan was last found to be needed still."""
+
+    fleet: Fleet | None = None
+    keep: tuple[JobId, ...] = ()
+
+
 def course(
-    fleet: Fleet, plan: Plan, runs: Runs, now: float
+    fleet: Fleet, plan: Plan, runs: Runs, now: float, asked: Asked
 ) -> DefragFinished | DefragWithdrawn | None:
-    """The entry that ends this plan, if it is to end now."""
+    """The entry that ends this plan, if it is to end now. `asked` belongs to the plan: with it the
+    same is not looked for twice."""
     served = fleet.jobs.get(plan.job)
     if served is None or served.plan != plan.id:
         return _without_its_job(fleet, plan, runs, now)
@@ -35,7 +45,13 @@ def course(
         return withdrawn(fleet, plan, (), "expired")
     if now >= plan.notice_until:
         return None
-    return _asked_again(fleet, plan, served, spared(fleet, plan, runs, now))
+    keep = spared(fleet, plan, runs, now)
+    if asked.fleet is fleet and asked.keep == keep:
+        return None
+    found = _asked_again(fleet, plan, served, keep)
+    if found is None:
+        asked.fleet, asked.keep = fleet, keep
+    return found
 
 
 def _without_its_job(

@@ -158,7 +158,7 @@ def _ways(case: Blocked, opening: _Opening, size: int, count: int) -> Iterator[W
     slots = (opening.nodes.bit_count() - opening.used) // size
     if most is not None:
         slots = min(slots, most - opening.slices)
-    if slots < 1 or not rack.tenancies:
+    if slots < 1 or not rack.tenancies or _is_pinned(case, opening, size):
         return
     groups = _groups(case, opening)
     hold = hold_cost(case, _gpus(rack, rack.usable))
@@ -178,6 +178,14 @@ def _ways(case: Blocked, opening: _Opening, size: int, count: int) -> Iterator[W
                 hold=hold,
                 cost=cost + hold,
             )
+
+
+def _is_pinned(case: Blocked, opening: _Opening, size: int) -> bool:
+    """Would a slice not fit if all that could ever be moved had gone?"""
+    if case.fleet.policy.interactive_movable_queues:
+        return False  # some of what counts as pinned may move
+    there = opening.nodes & ~opening.rack.pinned
+    return there.bit_count() - opening.used < size
 
 
 def _leaves_spares(case: Blocked, rack: Rack, size: int, over: int, cover: Cover) -> bool:

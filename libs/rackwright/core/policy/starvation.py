@@ -76,23 +76,24 @@ def _first_free(fleet: Fleet, job: Job, made: Cut, besides: int, most: int) -> d
     """The racks that take a slice of the job soonest, as many as it has slices."""
     size = max(piece.nodes for piece in made.pieces)
     ask = ask_of(fleet, job, made, besides)
+    pinned = sum(racks for shape, racks in fleet.index.by_shape.items() if shape.pinned)
     ends: list[tuple[float, int]] = []
-    for number in bits(ask.racks):
+    for number in bits(ask.racks & ~pinned):
         rack = fleet.racks[number]
         fit = rack.takes_full if ask.across else rack.takes
-        end = _last_end(fleet, rack)
-        if fit.bit_count() >= size and end is not None:
+        end = _last_end(fleet, rack) if fit.bit_count() >= size else None
+        if end is not None:
             ends.append((end, number))
     wanted = min(most, len(made.pieces))
     return {number: end for end, number in sorted(ends)[:wanted]}
 
 
 def _last_end(fleet: Fleet, rack: Rack) -> float | None:
-    """Ledger time at which its last tenant ends; None: pinned, or an end that is not known."""
+    """Ledger time at which its last tenant ends; None: one has an end that is not known."""
     last = fleet.time
     for tenancy in rack.tenancies:
         end = ends_at(fleet.policy, fleet.jobs[tenancy.job])
-        if tenancy.pinned or end is None:
+        if end is None:
             return None
         last = max(last, end)
     return last

@@ -3,10 +3,10 @@
 import pytest
 
 from rackwright.core.evolve import evolve
-from rackwright.core.fleet import Plan
-from rackwright.core.jobs import JobState
+from rackwright.core.fleet import Fleet, Plan
+from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.defrag import entry_of, judge
-from rackwright.core.policy.defrag_course import Runs, course, notices, spared
+from rackwright.core.policy.defrag_course import Asked, Runs, course, notices, spared
 from rackwright.core.policy.placement import place
 from rackwright.wire.entries.job import JobCancelled, JobFailed, JobFinished, JobRequeued
 from rackwright.wire.entries.node import NodeCleaning
@@ -46,7 +46,24 @@ def plan(made: Cell) -> Plan:
 
 
 def ask(made: Cell, runs: Runs = everyone) -> DefragFinished | DefragWithdrawn | None:
-    return course(made.fleet, plan(made), runs, made.fleet.time)
+    return course(made.fleet, plan(made), runs, made.fleet.time, Asked())
+
+
+def test_the_same_is_not_looked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = in_flight()
+    looks: list[Fleet] = []
+
+    def counted(fleet: Fleet, job: Job) -> None:
+        looks.append(fleet)
+
+    monkeypatch.setattr("rackwright.core.policy.defrag_course.place", counted)
+    asked = Asked()
+    for seconds in (1.0, 2.0):
+        assert course(made.fleet, plan(made), everyone, made.fleet.time + seconds, asked) is None
+    assert len(looks) == 1
+    made.fleet = evolve(made.fleet, seq=made.fleet.seq + 1)
+    assert course(made.fleet, plan(made), everyone, made.fleet.time, asked) is None
+    assert len(looks) == 2
 
 
 def withdrawn(made: Cell, runs: Runs = everyone) -> DefragWithdrawn:
