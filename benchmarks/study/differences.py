@@ -58,6 +58,11 @@ FIGURES: dict[str, tuple[Callable[[Mapping[str, Any]], float | None], str, float
         "+.2f",
         100.0,
     ),
+    "stalled or restarting, % of installed": (
+        lambda one: (one["gpu_s"]["stalled"] + one["gpu_s"]["restarting"]) / one["installed_gpu_s"],
+        "+.2f",
+        100.0,
+    ),
     "wait of all, p90, h": (_wait("all", "p90"), "+.2f", 1.0),
     "wait of jobs over 64 GPUs, p90, h": (_wait("over 64 GPUs", "p90"), "+.2f", 1.0),
     "GPUs queued, % of installed": (

@@ -1,8 +1,9 @@
 """The page of the study: what was run, and each policy against `rackwright`, point by point."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks.study.differences import FIGURES, Difference, paired
@@ -12,6 +13,7 @@ from rackwright.simulator.policies import POLICIES
 
 BASE = "rackwright"
 Results = dict[int, Mapping[str, Any]]
+Means = Mapping[int, Mapping[str, float | None]]
 
 
 def read(grid: Grid, root: Path, point: Point, policy: str) -> Results:
@@ -47,7 +49,8 @@ def _lines(grid: Grid, root: Path, where: Path) -> Iterator[str]:
     yield (
         f"**This page shows {runs} runs**: {cell.racks} racks of {cell.nodes} nodes,"
         f" {cell.days:g} days of which {cell.days - cell.warm_days:g} are counted,"
-        f" {len(grid.points())} of {planned} settings.{_smaller(cell)}"
+        f" {len(grid.points())} of {planned} settings"
+        f"{', one thing varied at a time' if grid.star else ''}.{_smaller(cell)}"
     )
     yield ""
     yield (
@@ -58,6 +61,8 @@ def _lines(grid: Grid, root: Path, where: Path) -> Iterator[str]:
         " [simulation.md](../simulation.md)."
     )
     yield from kept(where)
+    if len(grid.points()) > 1:
+        yield from _together(grid, root)
     for point in grid.points():
         yield from _point(grid, root, point)
     yield ""
@@ -74,6 +79,65 @@ def _smaller(cell: Cell) -> str:
     return f"{text} Work is cut at about {24 * cell.longest_days:g} hours."
 
 
+def _together(grid: Grid, root: Path) -> Iterator[str]:
+    """Each seed counts once, with the mean over all settings: they share what chance it brings."""
+    base = _means(grid, root, BASE)
+    if not base:
+        return
+    yield ""
+    yield "## All settings together"
+    yield ""
+    yield (
+        f"The mean over the {len(grid.points())} settings, seed by seed; only seeds for which a"
+        " policy has run in all of them."
+    )
+    yield ""
+    yield from _head()
+    yield f"| `{BASE}` itself | {len(base)} | " + " | ".join(_mean_level(base)) + " |"
+    for policy in grid.policies:
+        means = _means(grid, root, policy)
+        seeds = sorted(set(means) & set(base))
+        if policy != BASE and seeds:
+            cells = [_mean_cell(means, base, seeds, name) for name in FIGURES]
+            yield f"| `{policy}` | {len(seeds)} | " + " | ".join(cells) + " |"
+
+
+def _means(grid: Grid, root: Path, policy: str) -> dict[int, dict[str, float | None]]:
+    """By seed each figure's mean over the settings, where all have run."""
+    found = [read(grid, root, point, policy) for point in grid.points()]
+    return {
+        seed: {name: _mean(name, [one[seed] for one in found]) for name in FIGURES}
+        for seed in grid.seeds
+        if all(seed in one for one in found)
+    }
+
+
+def _mean(name: str, results: Sequence[Mapping[str, Any]]) -> float | None:
+    """None where a result has no such figure."""
+    figure, _, scale = FIGURES[name]
+    values = [value for one in results if (value := figure(one)) is not None]
+    return scale * fmean(values) if len(values) == len(results) else None
+
+
+def _mean_level(means: Means) -> Iterator[str]:
+    for name, (_, form, _) in FIGURES.items():
+        values = [value for one in means.values() if (value := one[name]) is not None]
+        yield format(fmean(values), form.removeprefix("+")) if values else "-"
+
+
+def _mean_cell(means: Means, base: Means, seeds: Sequence[int], name: str) -> str:
+    pairs = [(means[seed][name], base[seed][name]) for seed in seeds]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not known:
+        return "-"
+    return _told(paired([a for a, _ in known], [b for _, b in known]), FIGURES[name][1])
+
+
+def _head() -> Iterator[str]:
+    yield "| | pairs | " + " | ".join(FIGURES) + " |"
+    yield "|---" * (len(FIGURES) + 2) + "|"
+
+
 def _point(grid: Grid, root: Path, point: Point) -> Iterator[str]:
     base = read(grid, root, point, BASE)
     if not base:
@@ -84,8 +148,7 @@ def _point(grid: Grid, root: Path, point: Point) -> Iterator[str]:
         f" {point.repair_h:g} h"
     )
     yield ""
-    yield "| | pairs | " + " | ".join(FIGURES) + " |"
-    yield "|---" * (len(FIGURES) + 2) + "|"
+    yield from _head()
     yield f"| `{BASE}` itself | {len(base)} | " + " | ".join(_level(base)) + " |"
     for policy in grid.policies:
         results = read(grid, root, point, policy)

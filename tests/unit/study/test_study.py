@@ -1,5 +1,6 @@
 """The study: pairs and their intervals, and that it goes on where it was stopped."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,31 @@ def test_the_whole_grid_is_what_was_asked_for() -> None:
     grid = Grid()
     assert len(grid.points()) == 45
     assert len(list(grid.runs())) == 45 * 10 * 8
+
+
+def test_a_star_varies_one_thing_at_a_time() -> None:
+    points = Grid(star=True).points()
+    assert len(points) == 3 + 5 + 3 - 2
+    middle = Point(load=0.8, unavailable=0.02, repair_h=24.0)
+    for point in points:
+        same = (point.load == middle.load) + (point.unavailable == middle.unavailable)
+        assert same + (point.repair_h == middle.repair_h) >= 2
+
+
+def test_all_settings_together_count_each_seed_once(tmp_path: Path) -> None:
+    grid = replace(SMALL, loads=(0.4, 0.5))
+    assert "## All settings" not in page(grid, tmp_path, tmp_path / "page.md")
+    assert run_missing(grid, tmp_path, end=None) == (8, 8)
+    text = page(grid, tmp_path, tmp_path / "page.md").split("## All settings together")[1]
+    together, *points = text.split("## Load")
+    (line,) = (line for line in together.splitlines() if line.startswith("| `rackwright` itself"))
+    found = [
+        float(one.split("| 2 | ")[1].split(" |")[0])
+        for part in points
+        for one in part.splitlines()
+        if one.startswith("| `rackwright` itself")
+    ]
+    assert float(line.split("| 2 | ")[1].split(" |")[0]) == pytest.approx(sum(found) / 2, abs=0.011)
 
 
 def test_it_goes_on_where_it_was_stopped_and_says_what_was_run(tmp_path: Path) -> None:
