@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -114,6 +115,7 @@ def settings(folder: Path, policy: Policy) -> dict[str, str]:
     names = [field.name for field in fields(policy)]
     changed = {n: getattr(policy, n) for n in names if getattr(policy, n) != getattr(default, n)}
     told.write_text(json.dumps(changed), encoding="utf-8")
+    shutil.copytree(ROOT / "deploy" / "nats", folder / "nats")
     return {
         "RACKWRIGHT_IMAGE": image(),
         "NATS_IMAGE": image(),
@@ -122,6 +124,7 @@ def settings(folder: Path, policy: Policy) -> dict[str, str]:
         "RACKWRIGHT_RACKS": RACKS,
         "RACKWRIGHT_PRETEND": "0",
         "RACKWRIGHT_POLICY": str(told),
+        "RACKWRIGHT_NATS_DIR": str(folder / "nats"),
         "RACKWRIGHT_SHARED": str(shared),
         "RACKWRIGHT_HEALTH_INTERVAL": "2s",
     }

@@ -19,7 +19,13 @@ NATS = "nats"
 def people(command: click.Command) -> click.Command:
     """Options that name the cell and whom it has besides its services."""
     for option in (
-        click.Option(["--user", "people"], multiple=True, help="Somebody who submits jobs."),
+        click.Option(
+            ["--user", "people"],
+            multiple=True,
+            envvar="RACKWRIGHT_PEOPLE",
+            show_envvar=True,
+            help="Somebody who submits jobs.",
+        ),
         click.Option(
             ["--operator", "operators"],
             multiple=True,
@@ -87,8 +93,17 @@ def users(
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--server", "servers", multiple=True, help="A server of a cluster: write its routes.")
+@click.option(
+    "--people-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the passwords of --user go instead.",
+)
 def credentials(
-    directory: Path, servers: tuple[str, ...], operators: tuple[str, ...], people: tuple[str, ...]
+    directory: Path,
+    servers: tuple[str, ...],
+    people_dir: Path | None,
+    operators: tuple[str, ...],
+    people: tuple[str, ...],
 ) -> None:
     """Make a password for each user, in DIRECTORY/USER/password, and files for the servers.
 
@@ -106,7 +121,11 @@ def credentials(
             names = [*everybody("main", 1, operators, people)]
         except ValueError as error:
             raise BadInput(str(error)) from error
-        made = {name: _password(directory / check_name("user", name)) for name in names}
+        elsewhere = dict.fromkeys(people, people_dir or directory)
+        made = {
+            name: _password(elsewhere.get(name, directory) / check_name("user", name))
+            for name in names
+        }
         _write(directory / NATS, "passwords.conf", passwords_conf(made))
         if servers:
             secret = _password(directory / NATS)

@@ -62,6 +62,20 @@ def test_passwords_are_kept_and_their_owners_alone(tmp_path: Path) -> None:
     assert f'{variable("ann")}: "{again["ann"]}"' in told
 
 
+def test_people_may_be_named_by_the_environment_and_have_a_place_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RACKWRIGHT_PEOPLE", "ann bob")
+    run("credentials", str(tmp_path / "all"), "--people-dir", str(tmp_path / "people"))
+    assert {path.name for path in (tmp_path / "people").iterdir()} == {"ann", "bob"}
+    services = {path.name for path in (tmp_path / "all").iterdir()}
+    assert services == {*roles("main", 1), "operator", "nats"}
+    password = (tmp_path / "people" / "bob" / "password").read_text()
+    told = (tmp_path / "all" / "nats" / "passwords.conf").read_text()
+    assert f'{variable("bob")}: "{password}"' in told
+    assert "rackwright.main.wish.bob.submit" in run("users")
+
+
 def test_users_of_other_cells_and_of_single_nodes() -> None:
     said = run("users", "--cell", "lab", "--user", "ann", "--node", "r01/r01-n03")
     assert "rackwright.lab.wish.ann.submit" in said
