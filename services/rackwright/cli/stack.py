@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -186,7 +186,7 @@ class Stack:
     def _port(self, name: str) -> str:
         if name not in self._ports:
             wanted = self.options.http_port if name == "gateway-0" else 0
-            self._ports[name] = wanted or _free_port()
+            self._ports[name] = wanted or free_port_besides(self._ports.values(), _free_port)
         return str(self._ports[name])
 
     def _agent_programs(self) -> Iterable[Program]:
@@ -259,6 +259,14 @@ def _check_free(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise PortTaken(port) from error
+
+
+def free_port_besides(taken: Collection[int], find: Callable[[], int]) -> int:
+    """A free port that is not among those given out already: until somebody listens on it, the
+    system may name it twice. `find` asks the system for one."""
+    while (port := find()) in taken:
+        continue
+    return port
 
 
 def _free_port() -> int:
