@@ -154,6 +154,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "checkpoint.local": (
         "checkpoints on the node's own disk: the job cannot be moved by restarting it elsewhere",
     ),
+    "exclude.unknown": ("exclude_nodes: the cell has no nodes {unknown}",),
     "checkpoint.none": (
         "no checkpoint interval is given: after a restart the job begins from the start",
     ),
@@ -184,7 +185,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "ledger-full": ("the ledger is full to {used}, submits are refused from {limit} on",),
     "id-taken": ("the id is in use by another job of {owner}, which is {state}",),
     "already-ended": ("the job is {state} already",),
-    "unknown-job": ("there is no such job",),
+    "unknown-job": ("there is no job {job}", "there is no such job"),
     "not-suspended": ("the job is {state}, only suspended ones are resumed",),
     "upgrade.done": ("the cell is at fold version {version} already",),
     "upgrade.unknown": (
@@ -194,7 +195,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "the cell is at fold version {version}, this software brings {known}: when all copies of "
         "all services run it, say `rackwright upgrade`",
     ),
-    "swap.not-running": ("the job is {state}",),
+    "swap.not-running": ("the job is {state}, only ranks that run are swapped",),
     "swap.no-such-rank": ("the job has {ranks} ranks, counted from 0",),
     "swap.not-restartable": ("nobody may restart this job's processes",),
     "swap.part-of-node": ("the job has a part of a node, which has no spare",),
@@ -359,7 +360,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "release.none": ("no place for {nodes} nodes is known to come free in time",),
     "session.lost": ("its process was gone when the node came back",),
     "drain": ("its node is drained",),
-    "unknown-node": ("there is no such node",),
+    "unknown-node": ("there is no node {node}", "there is no such node"),
     "already": ("{why}",),
     "not-in-repair": ("nothing about this node waits for repair",),
     "not-joined": ("the node has not joined since: its agent must run first",),

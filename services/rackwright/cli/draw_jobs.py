@@ -55,10 +55,11 @@ def draw_jobs(view: JobsAnswer) -> RenderableType:
 
 def where(row: JobRow) -> str:
     """Racks of a placed job, the cause of a waiting one."""
-    wounded = " (wounded)" if row.wounded else ""
     if row.racks:
+        marks = {"wounded": row.wounded, "pinned": row.pinned_by}
+        told = ", ".join(mark for mark, is_so in marks.items() if is_so)
         more = " ..." if row.slices > len(row.racks) == 16 else ""
-        return ", ".join(row.racks) + more + wounded
+        return ", ".join(row.racks) + more + (f" ({told})" if told else "")
     return f"waits: {row.blocked}" if row.blocked else ""
 
 
@@ -100,6 +101,8 @@ def _why(view: JobAnswer) -> Iterator[str]:
         yield f"waits ({view.waits.code}): {view.waits.text}"
     if view.reason is not None:
         yield f"because ({view.reason.code}): {view.reason.text}"
+    if view.job.pinned_by:
+        yield f"pinned by {view.job.pinned_by}: nobody moves or evicts it for another"
     if view.kept_until is not None:
         left = ago(view.kept_until - view.time)
         yield f"its nodes are kept for {left}: {nodes_text(list(view.kept_nodes))}"

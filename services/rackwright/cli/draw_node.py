@@ -42,8 +42,9 @@ def _hardware(view: NodeAnswer) -> Iterator[str]:
 
 def _health(view: NodeAnswer) -> Iterator[str]:
     if view.cordoned:
+        word = "draining" if view.draining else "cordoned"
         because = f" ({view.cordoned_for})" if view.cordoned_for else ""
-        yield ("draining" if view.draining else "cordoned") + because
+        yield f"{word}{because}: {_ends(view)}"
     for one in view.stays:
         yield f"{one.job} stays: {one.waits.text}"
     if view.kept_for is not None and view.kept_until is not None:
@@ -54,12 +55,29 @@ def _health(view: NodeAnswer) -> Iterator[str]:
         yield f"why ({view.why.code}): {view.why.text}"
     if view.repair is not None:
         since = "" if view.repair_at is None else f" since {clock(view.repair_at)}"
-        yield f"needs {view.repair}{since}"
+        due = "" if view.repair_eta is None else f", due at {clock(view.repair_eta)}"
+        yield f"needs {view.repair}{since}{due}"
     if view.check_asked:
         yield f"is to be checked ({view.check_asked})"
     if view.checked_at is not None:
         yield f"{'passed' if view.check_passed else 'failed'} its check at {clock(view.checked_at)}"
     yield from _history(view)
+
+
+def _ends(view: NodeAnswer) -> str:
+    """When a node that takes no new work will take some again."""
+    by_hand = f"`rackwright uncordon {view.node.node}`"
+    match view.cordoned_for:
+        case "":
+            return f"until {by_hand}"
+        case "swap" if view.checks:
+            return f"until it has passed its check, or {by_hand}"
+        case "swap":
+            return f"it has no check, so until {by_hand}"
+        case "maintenance":
+            return f"until its maintenance is over, or {by_hand}"
+        case _:
+            return f"until that is over, or {by_hand}"
 
 
 def _history(view: NodeAnswer) -> Iterator[str]:

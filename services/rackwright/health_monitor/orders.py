@@ -85,7 +85,7 @@ def answer(fleet: Fleet, wished: Wished, event: Event) -> Entry:
     if problem is not None:
         return refused(wished, problem)
     if wish.node not in fleet.places:
-        return refused(wished, Reason(code="unknown-node"))
+        return refused(wished, Reason(code="unknown-node", numbers={"node": wish.node}))
     made: Entry
     match wish:
         case Cordon() | Drain():

@@ -264,7 +264,10 @@ def _cancel(fleet: Fleet, wished: Wished, wish: Cancel) -> list[Entry]:
 def _resume(fleet: Fleet, wished: Wished, wish: Resume) -> list[Entry]:
     job = fleet.jobs.get(wish.job)
     if job is None:
-        return [refused(wished, "unknown-job")]
+        stone = fleet.tombstones.get(wish.job)
+        if stone is not None:
+            return [refused(wished, "not-suspended", state=stone.state.value)]
+        return [refused(wished, "unknown-job", job=wish.job)]
     if job.state is not JobState.SUSPENDED:
         return [refused(wished, "not-suspended", state=job.state.value)]
     return [JobResumed(job=job.id, by=wished.owner, wish=wished.seq, cause=wished.id)]
@@ -276,7 +279,7 @@ def _swap(fleet: Fleet, wished: Wished, wish: Swap) -> list[Entry]:
         stone = fleet.tombstones.get(wish.job)
         if stone is not None:
             return [refused(wished, "swap.not-running", state=stone.state.value)]
-        return [refused(wished, "unknown-job")]
+        return [refused(wished, "unknown-job", job=wish.job)]
     if job.state not in (JobState.PLACED, JobState.RUNNING):
         return [refused(wished, "swap.not-running", state=job.state.value)]
     if not job.has_rank(wish.rank):

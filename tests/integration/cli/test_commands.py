@@ -148,10 +148,10 @@ def test_operators_orders(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("cordon", "r09-n01"), "there is no such node"),
+        (("cordon", "r09-n01"), "there is no node r09-n01"),
         (("release", "r01"), "rack r01 is not held"),
-        (("resume", "nobody"), "there is no such job"),
-        (("swap", "nobody", "0"), "there is no such job"),
+        (("resume", "nobody"), "there is no job nobody"),
+        (("swap", "nobody", "0"), "there is no job nobody"),
         (("repaired", "r02-n03"), "nothing about this node waits for repair"),
         (("job", "nobody"), "no job 'nobody' is known"),
         (("node", "r09-n01"), "no node 'r09-n01' is known"),

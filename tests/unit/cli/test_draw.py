@@ -16,7 +16,7 @@ from rackwright.gateway.answers.cell import policy, stats
 from rackwright.gateway.answers.jobs import job, jobs
 from rackwright.gateway.answers.nodes import node, racks
 from rackwright.wire.entries.cell import AutomationPaused
-from rackwright.wire.entries.job import JobBlocked, SlicePlacement
+from rackwright.wire.entries.job import JobBlocked, JobPinned, SlicePlacement
 from rackwright.wire.entries.node import NodeCordoned, RackHeld
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
 from rackwright.wire.ids import JobId, NodeId, Owner, RackId, WorkerId
@@ -24,6 +24,7 @@ from rackwright.wire.jobs import Checkpoint, Group, JobClass, JobSpec
 from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
+from tests.support.fleets import hardware
 from tests.unit.cli.drawn import drawn
 from tests.unit.gateway.storied import Storied, storied
 
@@ -280,3 +281,32 @@ def test_a_replica_that_waits_for_its_turn_to_leave() -> None:
     told = " ".join(lines)
     assert told.count("wounded: ") == 2
     assert f"wounded: rank 1 (drain, drain); {waits}" in told
+
+
+@pytest.mark.parametrize(
+    ("because", "check", "told"),
+    [
+        ("", False, "draining: until `rackwright uncordon r0-n03`"),
+        ("swap", True, "draining (swap): until it has passed its check, or `rackwright uncordon"),
+        ("swap", False, "draining (swap): it has no check, so until `rackwright uncordon r0-n03`"),
+        ("maintenance", False, "draining (maintenance): until its maintenance is over, or `rack"),
+        ("rack-event", False, "draining (rack-event): until that is over, or `rackwright uncordon"),
+    ],
+)
+def test_a_drained_node_says_when_it_takes_work_again(because: str, check: bool, told: str) -> None:
+    made = storied(1)
+    if check:
+        made.join("r0-n03", hardware("r0-n03", checks=True))
+    node_id = NodeId("r0-n03")
+    made.add(NodeCordoned(node=node_id, drain=True, by=Owner("ann"), because=because))
+    lines = drawn(draw_node(node(made.context(), asked.Node(node=node_id, story=0))))
+    assert any(line.startswith(told) for line in lines), lines
+
+
+def test_a_pinned_job_says_so_in_the_list_and_by_itself() -> None:
+    made = storied(1)
+    made.sit("a", "r0", [3])
+    made.add(JobPinned(job=JobId("a"), pinned=True, by=Owner("op")))
+    assert drawn(draw_jobs(jobs(made.context(), asked.Jobs())))[1].endswith("r0 (pinned)")
+    lines = drawn(draw_job(job(made.context(), asked.Job(job=JobId("a")))))
+    assert "pinned by op: nobody moves or evicts it for another" in lines

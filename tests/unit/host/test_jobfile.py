@@ -241,6 +241,7 @@ HEAD = "name: a\nnodes: 1\n"
         (f"{HEAD}gpus: 4\n", "job.yaml:3: gpus: the size is told by `nodes` too"),
         (f"{HEAD}resources: {{accelerators: GB200}}\n", "tells the size, as `nodes` does"),
         (f"{HEAD}workdir: .\n", "job.yaml:3: workdir: is SkyPilot's and not read here"),
+        (f"{HEAD}owner: bob\n", "job.yaml:3: owner: is not given in a file: a job belongs to the"),
         (f"{HEAD}resources: {{cpus: many}}\n", "resources.cpus: must be a number of cores such as"),
         (f"{HEAD}resources: {{cpus: 0}}\n", "resources.cpus: must be a number of cores such as 8"),
         (

@@ -4,6 +4,7 @@ import pytest
 
 from rackwright.core.machine import WakeAt
 from rackwright.core.policy.breaker import breaker_open
+from rackwright.core.reasons import sentence
 from rackwright.wire.entries.cell import AutomationPaused, BreakerClosed, WishRefused
 from rackwright.wire.entries.job import JobCancelled
 from rackwright.wire.entries.node import RackHeld
@@ -11,7 +12,7 @@ from rackwright.wire.ids import JobId, Owner, RackId
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation, Policy
-from rackwright.wire.wishes import Cancel, CloseBreaker, HoldRack, Pause, Swap, Unpause
+from rackwright.wire.wishes import Cancel, CloseBreaker, HoldRack, Pause, Resume, Swap, Unpause
 from tests.support.fleets import cell
 from tests.unit.placer.desk import Desk, desk
 
@@ -95,6 +96,16 @@ def test_by_force_a_job_that_lives_ends_at_once_and_one_that_is_gone_is_refused(
     at.folded()
     at.wish(Cancel(job=JobId("a"), force=True))
     assert codes(at.run()) == ["already-ended"]
+
+
+def test_a_job_that_has_ended_is_not_resumed_and_says_so(at: Desk) -> None:
+    at.cell.sit("a", "r0", [0, 1])
+    at.cell.finish("a")
+    at.folded()
+    at.wish(Resume(job=JobId("a")))
+    at.wish(Resume(job=JobId("b")))
+    told = [sentence(one.reason) for one in at.run() if isinstance(one, WishRefused)]
+    assert told == ["the job is finished, only suspended ones are resumed", "there is no job b"]
 
 
 def test_a_swap_in_a_job_that_has_ended_says_so(at: Desk) -> None:

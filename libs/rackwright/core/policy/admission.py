@@ -18,6 +18,8 @@ from rackwright.wire.reasons import Cause, Reason
 
 MAX_PRIORITY = 100
 
+NAMED = 3  # nodes that a warning names
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
@@ -47,7 +49,8 @@ def admit(fleet: Fleet, spec: JobSpec) -> Admitted | Reason:
     )
     if problem is not None:
         return problem
-    return Admitted(spec=_filled(spec, fleet.policy), warnings=(*made.warnings, *_hints(spec)))
+    warnings = (*made.warnings, *_hints(fleet, spec))
+    return Admitted(spec=_filled(spec, fleet.policy), warnings=warnings)
 
 
 def _model(fleet: Fleet, spec: JobSpec) -> Reason | None:
@@ -241,7 +244,7 @@ def _untouchable(spec: JobSpec, policy: Policy) -> bool:
     return spec.job_class is JobClass.INTERACTIVE and spec.queue not in movable
 
 
-def _hints(spec: JobSpec) -> tuple[Reason, ...]:
+def _hints(fleet: Fleet, spec: JobSpec) -> tuple[Reason, ...]:
     """What is allowed and probably not meant."""
     hints = []
     if spec.checkpoint.where is CheckpointPlace.LOCAL and spec.restartable:
@@ -253,4 +256,9 @@ def _hints(spec: JobSpec) -> tuple[Reason, ...]:
         and (spec.nodes or 0) > 1
     ):
         hints.append(Reason(code="checkpoint.none", numbers={"field": "checkpoint.interval_s"}))
+    unknown = [name for name in spec.exclude_nodes if name not in fleet.places]
+    if unknown:
+        named = ", ".join(unknown[:NAMED])
+        hint = Reason(code="exclude.unknown", numbers={"field": "exclude_nodes", "unknown": named})
+        hints.append(hint)
     return tuple(hints)

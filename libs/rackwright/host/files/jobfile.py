@@ -105,6 +105,9 @@ def job_from_json(
 
 def _job(document: Document, default_name: str | None, gpus_per_node: int) -> tuple[JobId, JobSpec]:
     told = document.mapping((), document.value, "a job")
+    if "owner" in told:
+        rule = "is not given in a file: a job belongs to the user who submits it (--user)"
+        raise document.error(("owner",), rule)
     _known(document, (), told, KNOWN, ELSEWHERE)
     wanted = {key: value for key, value in told.items() if key not in ("id", "resources")}
     if default_name is not None:

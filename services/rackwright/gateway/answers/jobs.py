@@ -85,6 +85,7 @@ def row(fleet: Fleet, job: Job) -> views.JobRow:
         state_at=job.state_at,
         blocked=job.blocked.code if waiting and job.blocked is not None else None,
         wounded=bool(job.wounds),
+        pinned_by=job.pinned_by,
     )
 
 

@@ -27,6 +27,7 @@ class JobRow(View):
     state_at: float
     blocked: str | None = None
     wounded: bool = False
+    pinned_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

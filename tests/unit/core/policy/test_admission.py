@@ -6,7 +6,8 @@ import pytest
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.policy.admission import Admitted, admit
-from rackwright.wire.ids import JobId, QueueName
+from rackwright.core.reasons import sentence
+from rackwright.wire.ids import JobId, NodeId, QueueName
 from rackwright.wire.jobs import Checkpoint, CheckpointPlace, Group, JobClass, JobSpec, TopologyNeed
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason
@@ -192,3 +193,16 @@ def test_a_size_above_a_limit_is_told_as_it_was_asked_for(
     found = refused(fleet, **size, job_class=JobClass.INTERACTIVE)
     assert (found.numbers["field"], found.numbers["is"]) == (field, told)
     assert found.numbers["why"] == "asks for 8 GPUs, interactive_job_gpus allows 4"
+
+
+def test_excluded_nodes_that_the_cell_does_not_have_are_told_and_no_others(fleet: Fleet) -> None:
+    def told(*nodes: str) -> list[str]:
+        names = tuple(NodeId(node) for node in nodes)
+        found = admit(fleet, JobSpec(name=JobId("a"), nodes=1, exclude_nodes=names))
+        assert isinstance(found, Admitted)
+        return [sentence(one) for one in found.warnings]
+
+    assert told("r0-n01") == []
+    assert told("r0-n01", "r77-n01", "r0-n1") == [
+        "exclude_nodes: the cell has no nodes r77-n01, r0-n1"
+    ]
