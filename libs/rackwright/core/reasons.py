@@ -106,8 +106,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "would fit, but {held} racks are held ({racks}) by {by} for {for_s} s",
         "would fit, but nodes are kept for {kept_for_wounded} racks of wounded work",
         "would fit, but {spare_racks} whole racks are kept as a spare of the cell",
-        "would fit, but {kept_for_owed} racks are left to what waits for the guarantee of its queue"
-        " ({owed})",
+        "would fit, but {kept_for_owed} racks are left to {owed}: its queue is promised them",
         "would fit, but {kept_for_starved} racks are kept for what has waited too long ({starved})",
         "would fit, but nodes are kept for their owners to look at: of {kept_for_failed}",
         "would fit, but nodes are held",
@@ -119,6 +118,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "free nodes lie apart, and what is between them may not be moved",
     ),
     "topology.movable": (
+        "{free} nodes are free, but only {racks_that_fit} racks have {slice_nodes} together; moving"
+        " other work could make room: a plan waits for `rackwright approve {approve}`",
         "{nodes} nodes in {slices} slices of {slice_nodes} are asked for, {free} are free, but only"
         " {racks_that_fit} racks have {slice_nodes} together; moving other work could make room",
         "free nodes lie apart; moving other work could make room",

@@ -155,7 +155,7 @@ def _of_plan(entry: Entry, fleet: Fleet) -> str:
             victims = _listed(victim.job for victim in entry.victims)
             where = _places(entry.slices, fleet)
             return (
-                f"plan {entry.plan}: {victims} make room for {entry.job} on {where};"
+                f"plan {entry.plan}: room for {entry.job} on {where} is made by {victims};"
                 f" {sentence(entry.reason)}"
             )
         case slices.DefragWithdrawn():

@@ -9,6 +9,7 @@ from rackwright.cli.asking import Cell
 from rackwright.cli.failures import BadInput
 from rackwright.cli.session import Where, explained, json_option, reaching, run
 from rackwright.cli.show import ask, console
+from rackwright.core.plural import singular
 from rackwright.core.reasons import known, sentence
 from rackwright.gateway.views import DefragAnswer, JobsAnswer
 from rackwright.wire.ids import check_name
@@ -74,7 +75,7 @@ def draw_defrag(view: DefragAnswer) -> RenderableType:
         parts += [Text(), _racks(rows, told.get("racks") or [])]
     for home in told.get("homes") or []:
         text = f"{home['job']} slice {home['slice']} goes to {home['rack']}, {home['nodes']} nodes"
-        parts.append(Text(text))
+        parts.append(Text(singular(text)))
     parts += [
         Text(f"{name} goes into the queue, at the head of its priority")
         for name in told.get("evicted") or []
@@ -103,7 +104,7 @@ def _tenants(tenants: object) -> str:
 
 
 def _tenant(tenant: dict[str, object]) -> str:
-    text = f"{tenant['job']} ({tenant['nodes']} nodes"
+    text = singular(f"{tenant['job']} ({tenant['nodes']} nodes")
     cost, forbidden = tenant["cost"], tenant["forbidden"]
     if isinstance(cost, dict):
         text += f", {float(cost['total']):.2f}"

@@ -29,7 +29,7 @@ from rackwright.core.policy.defrag import (
     ripe_at,
     still_holds,
 )
-from rackwright.core.policy.defrag_course import Asked, course, notices
+from rackwright.core.policy.defrag_course import Asked, approved, course, notices
 from rackwright.core.policy.guarantees import is_owed
 from rackwright.core.policy.pinning import lowest_priority
 from rackwright.core.policy.precedence import recovery_first
@@ -277,11 +277,6 @@ def _look(state: State, fleet: Fleet, job: Job, event: Turn) -> list[Effect]:
         state.decided = Decided(entry=caused, at=event.now)
         effects.append(Offer(entries=(caused,)))
     return effects
-
-
-def approved(fleet: Fleet, job: Job, now: float) -> bool:
-    """May a plan be carried out for this job, or does it wait for an operator?"""
-    return not fleet.policy.defrag_approve or now < job.approved_until
 
 
 def _note(verdict: Verdict, saying: str) -> Note:

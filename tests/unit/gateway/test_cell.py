@@ -6,12 +6,13 @@ from rackwright.gateway import asked
 from rackwright.gateway.answers.cell import policy, stats
 from rackwright.gateway.answers.defrag import defrag
 from rackwright.gateway.answers.events import events
+from rackwright.gateway.answers.jobs import job as all_about
 from rackwright.gateway.asked import BadQuestion
 from rackwright.gateway.chronicle import Chronicle
 from rackwright.gateway.standing import standing
 from rackwright.gateway.views import Fragmentation, Knob, QueuedBy, SpareTotals
-from rackwright.wire.entries.cell import AutomationPaused
-from rackwright.wire.entries.job import JobBlocked, JobQueued
+from rackwright.wire.entries.cell import AutomationPaused, PolicySet
+from rackwright.wire.entries.job import JobApproved, JobBlocked, JobQueued
 from rackwright.wire.ids import JobId, Owner
 from rackwright.wire.jobs import JobSpec
 from rackwright.wire.policy import Automation, Policy
@@ -162,6 +163,23 @@ def test_a_dry_run_of_defragmentation() -> None:
     assert (found.outcome, found.job) == ("go", "big")
     assert found.text.startswith("clears r0 at ")
     assert found.explanation["homes"] == [{"job": "small-r0", "slice": 0, "rack": "r1", "nodes": 2}]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_where_plans_are_approved_the_job_and_a_dry_run_say_what_they_wait_for(asks: bool) -> None:
+    made = crowded()
+    made.add(PolicySet(policy=Policy(defrag_approve=asks), by=Owner("op")))
+
+    def told() -> list[str]:
+        waits = all_about(made.context(), asked.Job(job=JobId("big"))).waits
+        return [
+            defrag(made.context(), asked.Defrag(job=JobId("big"))).text,
+            waits.text if waits is not None else "",
+        ]
+
+    assert ["waits for `rackwright approve big`" in text for text in told()] == [asks, asks]
+    made.add(JobApproved(job=JobId("big"), until=made.fleet.time + 60.0, by=Owner("op")))
+    assert not any("approve" in text for text in told())
 
 
 @pytest.mark.parametrize(

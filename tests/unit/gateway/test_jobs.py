@@ -9,13 +9,13 @@ from rackwright.gateway.answers.jobs import job, jobs
 from rackwright.gateway.answers.nodes import racks
 from rackwright.gateway.asked import BadQuestion
 from rackwright.gateway.views import RankView, SliceView, SparesView, WoundView
-from rackwright.wire.entries.cell import AutomationPaused
+from rackwright.wire.entries.cell import AutomationPaused, PolicySet
 from rackwright.wire.entries.job import JobBlocked, JobCancelled, JobFinished, JobRequeued
 from rackwright.wire.entries.node import RackHeld
 from rackwright.wire.entries.slice import NodeSwap, SliceSwapped
-from rackwright.wire.ids import JobId, Owner, RackId, WorkerId
+from rackwright.wire.ids import JobId, Owner, QueueName, RackId, WorkerId
 from rackwright.wire.jobs import Checkpoint, JobSpec
-from rackwright.wire.policy import Automation
+from rackwright.wire.policy import Automation, Policy
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from rackwright.wire.signals import WorkerState, WorkerStatus
 from tests.unit.gateway.storied import Storied, storied
@@ -254,3 +254,22 @@ def test_its_owner_is_told_that_its_checkpoints_are_overdue() -> None:
         "late": ["its last checkpoint is 180 s old and one is due every 60 s: nobody moves it"],
         "seldom": [],
     }
+
+
+def test_who_leaves_a_rack_to_a_promise_is_held_and_not_about_to_be_placed() -> None:
+    made = storied(2)
+    made.sit("fill", "r0", range(18), queue="theirs")
+    guarantee = {QueueName("ours"): 2 * 72}
+    made.add(PolicySet(policy=Policy(queue_guarantee=guarantee), by=Owner("op")))
+    spec = JobSpec(name=JobId("p"), nodes=36, slice_nodes=18, queue=QueueName("ours"))
+    made.queue("p", spec)
+    made.queue("a", JobSpec(name=JobId("a"), nodes=4))
+
+    def waits() -> str:
+        found = job(made.context(), ASKED).waits
+        assert found is not None
+        return found.text
+
+    assert waits() == "there is a place: it is placed at its turn"
+    made.add(JobBlocked(job=JobId("p"), reason=Reason(code="capacity")))
+    assert waits() == "would fit, but 1 rack is left to p: its queue is promised them"

@@ -33,9 +33,7 @@ def promising() -> Desk:
     assert blocked(at.run()) == [("p", "capacity")]
     at.wait(5.0)
     at.submit("x", nodes=18, queue=QueueName("theirs"), priority=90)
-    assert told(at.run()) == [
-        "would fit, but 2 racks are left to what waits for the guarantee of its queue (p)"
-    ]
+    assert told(at.run()) == ["would fit, but 2 racks are left to p: its queue is promised them"]
     return at
 
 

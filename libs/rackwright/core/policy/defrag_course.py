@@ -162,3 +162,8 @@ def notices(fleet: Fleet, plan: PlanId, victims: Iterable[JobId]) -> tuple[JobNo
         for name in victims
         if name in fleet.jobs
     )
+
+
+def approved(fleet: Fleet, job: Job, now: float) -> bool:
+    """May a plan be carried out for this job, or does it wait for an operator?"""
+    return not fleet.policy.defrag_approve or now < job.approved_until

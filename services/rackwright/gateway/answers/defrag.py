@@ -4,6 +4,7 @@ import json
 
 from rackwright.core.jobs import JobState
 from rackwright.core.policy.defrag import Outcome
+from rackwright.core.policy.defrag_course import approved
 from rackwright.core.policy.defrag_story import Explanation, explain
 from rackwright.core.reasons import number, sentence
 from rackwright.gateway import asked, views
@@ -26,9 +27,15 @@ def defrag(context: Context, question: asked.Defrag) -> views.DefragAnswer:
         **context.made(),
         job=job.id,
         outcome=found.outcome,
-        text=told(found),
+        text=told(found) + _waits(found, approved(fleet, job, context.now), job.id),
         explanation=json.loads(to_json(found)),
     )
+
+
+def _waits(found: Explanation, is_approved: bool, job: str) -> str:
+    if found.outcome is not Outcome.GO or is_approved:
+        return ""
+    return f"; it waits for `rackwright approve {job}`"
 
 
 def told(found: Explanation) -> str:

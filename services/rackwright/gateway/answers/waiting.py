@@ -3,12 +3,15 @@
 from rackwright.core.fleet import Fleet
 from rackwright.core.jobs import Job, JobState
 from rackwright.core.policy.causes import why_blocked
+from rackwright.core.policy.defrag_course import approved
 from rackwright.core.policy.pinning import Checkpoints
 from rackwright.core.policy.placement import place
+from rackwright.core.policy.promised import kept_for_promised, owed_and_waiting
+from rackwright.core.policy.starvation import kept_for_starved, kept_from
 from rackwright.gateway.context import Context
 from rackwright.gateway.machine import checkpoints
 from rackwright.wire.policy import Automation
-from rackwright.wire.reasons import Reason
+from rackwright.wire.reasons import Cause, Reason
 
 
 def waits(context: Context, job: Job) -> Reason | None:
@@ -36,9 +39,13 @@ def _queued(fleet: Fleet, job: Job, now: float, saved: Checkpoints) -> Reason:
         return Reason(code="paused", numbers=numbers)
     if now < job.not_before:
         return Reason(code="backoff", numbers={"for_s": round(job.not_before - now, 1)})
-    if place(fleet, job) is not None:
+    kept = [*kept_for_promised(fleet, owed_and_waiting(fleet)), *kept_for_starved(fleet, now)]
+    if place(fleet, job, kept_from(fleet, kept, job, now)) is not None:
         return Reason(code="fits")
-    return why_blocked(fleet, job, now, saved)
+    found = why_blocked(fleet, job, now, saved)
+    if found.code == Cause.TOPOLOGY_MOVABLE and not approved(fleet, job, now):
+        return Reason(code=found.code, numbers={**found.numbers, "approve": job.id})
+    return found
 
 
 def _coming_up(context: Context, job: Job) -> Reason:
