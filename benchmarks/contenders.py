@@ -27,11 +27,11 @@ from rackwright.core.fold import apply
 from rackwright.core.jobs import JobState
 from rackwright.core.legality import illegal
 from rackwright.core.machine import Acked, Effect, Event, Machine, Offer, Refused, Turn, WakeAt
+from rackwright.core.pace import fewer, more
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.precedence import recovery_first
 from rackwright.host.hearing import Hears
 from rackwright.host.service import in_process
-from rackwright.placer.machine import LEAST_GROUP
 from rackwright.spare_manager.machine import SpareManager
 from rackwright.wire.entries.job import JobBlocked, JobPlaced, JobQueued
 from rackwright.wire.entries.node import NodeUnfit
@@ -107,10 +107,10 @@ class Contender:
             case Turn():
                 return None, list(self.due(fleet, event, self.group))
             case Acked():
-                self.group = min(MAX_ENTRIES, 2 * self.group)
+                self.group = more(self.group)
                 return None, []
             case Refused(offer=offer):
-                self.group = max(LEAST_GROUP, min(self.group, len(offer.entries)) // 2)
+                self.group = fewer(self.group, len(offer.entries))
                 return None, _what_holds(fleet, offer, self.group)
             case _:
                 return None, []

@@ -25,6 +25,7 @@ from rackwright.core.machine import (
     Wished,
     WishSkipped,
 )
+from rackwright.core.pace import fewer, more
 from rackwright.core.policy.cut import whole_slice
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.regrow import lacks
@@ -42,11 +43,10 @@ from rackwright.placer.wishes import answers, folded, hear
 from rackwright.wire.entries.job import JobBlocked, JobGrown, JobPlaced
 from rackwright.wire.entries.node import NodeCleared, NodeJoined
 from rackwright.wire.ids import JobId
-from rackwright.wire.message import MAX_ENTRIES, Entry
+from rackwright.wire.message import Entry
 from rackwright.wire.policy import Automation
 
 TRIM_S = 60.0
-LEAST_GROUP = 8  # placements; below, a commit costs more than what it holds
 ANSWERERS = ("placer", "health-monitor")
 
 
@@ -73,7 +73,7 @@ class Placer:
             case Refused():
                 return state, _refused(state, fleet, event)
             case Acked():
-                state.group = min(MAX_ENTRIES, 2 * state.group)
+                state.group = more(state.group)
             case Room():
                 state.room = event
                 return state, []
@@ -273,8 +273,7 @@ def _queue_refused(state: State, fleet: Fleet, event: Refused) -> list[Effect]:
         if isinstance(entry, JobPlaced | JobBlocked):
             to_tell(state, entry.job, event.mono)
     if isinstance(entries[0], JobPlaced | JobGrown):
-        # While one deals with many, others come first again and again: fewer are sooner done.
-        state.group = max(LEAST_GROUP, min(state.group, len(entries)) // 2)
+        state.group = fewer(state.group, len(entries))
         entries = entries[: state.group]
         state.queue.helped()  # shapes that failed beside these placements may fit without them
         if may_place(fleet, event) is not None:

@@ -11,7 +11,18 @@ from immutables import Map
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import Job
-from rackwright.core.machine import Effect, Event, Folded, Note, Offer, Refused, Turn, WakeAt
+from rackwright.core.machine import (
+    Acked,
+    Effect,
+    Event,
+    Folded,
+    Note,
+    Offer,
+    Refused,
+    Turn,
+    WakeAt,
+)
+from rackwright.core.pace import fewer, more
 from rackwright.core.policy.breaker import breaker
 from rackwright.core.policy.spares import heal, holds, inferred, to_heal, urgency
 from rackwright.spare_manager.grouping import Grouping, touched
@@ -35,13 +46,15 @@ class Waiting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """`causes` are the commits that wounded jobs, `waiting` those for which there is no better
-    place; `told` is what people were told last of why nothing is done.
+    place; `told` is what people were told last of why nothing is done; `most` decisions are offered
+    at once, fewer while others keep coming first.
     """
 
     copy: int
     causes: Map[JobId, MessageId] = Map()
     waiting: Map[JobId, Waiting] = Map()
     told: str = ""
+    most: int = MAX_ENTRIES
 
 
 class SpareManager:
@@ -58,8 +71,11 @@ class SpareManager:
         match event:
             case Folded():
                 return _remember_cause(state, fleet, event), []
-            case Refused():
-                return state, _offer_again(fleet, event)
+            case Refused(offer=offer):
+                state = replace(state, most=fewer(state.most, len(offer.entries)))
+                return state, _offer_again(fleet, event, state.most)
+            case Acked() if state.most < MAX_ENTRIES:
+                return replace(state, most=more(state.most)), []
             case Turn():
                 return _turn(state, fleet, event)
             case _:
@@ -92,13 +108,13 @@ def _wounded_by(fleet: Fleet, entry: Entry) -> list[JobId]:
     return [tenancy.job for tenancy in fleet.racks[place.rack].tenants_at(place.node)]
 
 
-def _offer_again(fleet: Fleet, event: Refused) -> list[Effect]:
+def _offer_again(fleet: Fleet, event: Refused, most: int) -> list[Effect]:
     """What still holds on the fleet that came between; the rest is decided anew at the turn."""
     if fleet.is_paused(Automation.SWAP, event.now):
         return []
     kept: list[Entry] = []
     trial = fleet
-    for entry in event.offer.entries:
+    for entry in event.offer.entries[:most]:
         if holds(trial, entry, event.now):
             kept.append(entry)
             trial = apply(trial, entry)
@@ -128,7 +144,7 @@ def _calm(state: State) -> State:
     """Nobody is wounded: nothing to remember."""
     if not state.causes and not state.waiting and not state.told:
         return state
-    return State(copy=state.copy)
+    return State(copy=state.copy, most=state.most)
 
 
 def _forget(state: State, fleet: Fleet) -> State:
@@ -148,12 +164,12 @@ def _waits(state: State, job: Job, mono: float) -> bool:
 
 
 def _decide(state: State, fleet: Fleet, due: list[Job], event: Turn) -> tuple[State, list[Effect]]:
-    """At most a commit's worth of decisions, each on the fleet that the ones before it leave."""
+    """What is most urgent, each decision on the fleet that the ones before it leave."""
     grouping, count = Grouping(), 0
     waiting = state.waiting
     trial = fleet
     for job in sorted(due, key=lambda one: urgency(fleet, one)):
-        if count >= MAX_ENTRIES:
+        if count >= state.most:
             break
         if job.id in waiting:
             waiting = waiting.delete(job.id)
