@@ -24,7 +24,8 @@ WAITS_FOR_ROOM = frozenset({Cause.CAPACITY, Cause.TOPOLOGY_MOVABLE, Cause.TOPOLO
 
 def owed_and_waiting(fleet: Fleet) -> tuple[JobId, ...]:
     """Blocked jobs of queues that have less than they are promised, in the order of their turns, as
-    far as the promise goes. Looks at every queued job while there is such a queue."""
+    far as the promise goes: those that have slices of several nodes, and no more than there are
+    racks. Looks at every queued job while there is such a queue."""
     short = set(below(fleet))
     if not short:
         return ()
@@ -37,7 +38,10 @@ def owed_and_waiting(fleet: Fleet) -> tuple[JobId, ...]:
         gpus = gpus_of(fleet, made) if isinstance(made, Cut) else 0
         if gpus and used(fleet, queue) + asked[queue] + gpus <= guaranteed(fleet, queue):
             asked[queue] += gpus
-            found.append(job.id)
+            if isinstance(made, Cut) and _gangs(made):
+                found.append(job.id)
+        if len(found) == len(fleet.racks):
+            break
     return tuple(found)
 
 
@@ -45,14 +49,16 @@ def kept_for_promised(fleet: Fleet, waiting: Iterable[JobId]) -> list[Kept]:
     """What is kept for these jobs, as far as they still wait: of the racks without a tenant as many
     as each has slices of several nodes."""
     found: list[Kept] = []
-    taken = spare_racks(fleet)
+    left = _without_tenants(fleet) & ~spare_racks(fleet)
     for name in waiting:
+        if not left:
+            break
         job = fleet.jobs.get(name)
         made = cut(job.spec, fleet.policy, fleet.topology) if job is not None else None
         if job is None or not isinstance(made, Cut) or not _waits(job):
             continue
-        racks = _empty_racks(fleet, job, made, taken)
-        taken |= sum(1 << number for number in racks)
+        racks = _best_of(fleet, job, made, left)
+        left &= ~sum(1 << number for number in racks)
         free = dict.fromkeys(racks, fleet.time)
         kept = Kept(job=name, priority=job.spec.priority, racks=free, queue=job.spec.queue)
         found.append(kept)
@@ -68,15 +74,24 @@ def _turn(job: Job) -> tuple[int, float, str]:
     return -job.spec.priority, job.submitted_at, job.id
 
 
-def _empty_racks(fleet: Fleet, job: Job, made: Cut, besides: int) -> list[int]:
-    """Racks without a tenant that take a slice of the job, the best ones by placement's order."""
-    sizes = [piece.nodes for piece in made.pieces if piece.nodes > 1]
+def _gangs(made: Cut) -> list[int]:
+    """Nodes of the slices that have several."""
+    return [piece.nodes for piece in made.pieces if piece.nodes > 1]
+
+
+def _without_tenants(fleet: Fleet) -> int:
+    found = 0
+    for shape, racks in fleet.index.by_shape.items():
+        found |= racks if shape.empty else 0
+    return found
+
+
+def _best_of(fleet: Fleet, job: Job, made: Cut, racks: int) -> list[int]:
+    """Those of these racks that take a slice of the job, the best ones by placement's order."""
+    sizes = _gangs(made)
     if not sizes:
         return []
-    ask = ask_of(fleet, job, made, besides)
-    empty = 0
-    for shape, racks in fleet.index.by_shape.items():
-        empty |= racks if shape.empty else 0
-    offers = Draft(fleet=fleet, ask=ask, same=None).offers(max(sizes), ask.racks & empty)
-    best = [number for _, racks in sorted(offers.items()) for number in bits(racks)]
+    ask = ask_of(fleet, job, made, 0)
+    offers = Draft(fleet=fleet, ask=ask, same=None).offers(max(sizes), ask.racks & racks)
+    best = [number for _, having in sorted(offers.items()) for number in bits(having)]
     return best[: len(sizes)]

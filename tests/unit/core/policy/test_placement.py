@@ -67,6 +67,14 @@ def test_1_a_slice_shares_the_rack_of_another_of_its_job_if_the_spares_fit() -> 
     assert where(spread) == [("r0", 8), ("r1", 8)]
 
 
+def test_1_also_where_another_rack_would_have_less_over() -> None:
+    made = cell(2, policy=Policy(slice_nodes=4))
+    made.sit("x", "r0", range(6), restartable=False)
+    made.sit("y", "r1", range(15), restartable=False)
+    parts = [("r0", 4), ("r0", 4), ("r0", 2)]
+    assert where(put(made, nodes=10, slice_nodes=4)) == parts
+
+
 def test_2_racks_that_keep_their_spares() -> None:
     made = cell(3)
     made.fail("r0-n00")
@@ -77,13 +85,17 @@ def test_3_whole_racks_stay_whole() -> None:
     made = cell(3)
     made.sit("x", "r2", range(3))
     assert racks(put(made, nodes=4)) == ["r2"]
+    full = cell(3)
+    full.sit("x", "r2", range(14), restartable=False)
+    assert racks(put(full, nodes=4)) == ["r2"], "though a spare is missing there"
 
 
 def test_3_a_rack_that_cannot_take_a_full_slice_is_no_whole_rack() -> None:
     made = cell(3)
     for place_ in range(4):
         made.fail(f"r1-n{place_:02d}")
-    assert racks(put(made, nodes=4)) == ["r1"]
+    made.sit("x", "r0", range(3))
+    assert racks(put(made, nodes=4)) == ["r1"], "which leaves less over than one that is broken"
 
 
 def test_4_racks_without_a_bad_history() -> None:
@@ -91,6 +103,14 @@ def test_4_racks_without_a_bad_history() -> None:
     for fitness in (RackFitness.DEGRADED, RackFitness.GOOD):
         made.add(RackDegraded(rack=RackId("r0"), fitness=fitness, reason=Reason(code="x")))
     assert racks(put(made, nodes=16)) == ["r1"]
+
+
+def test_4_but_a_missing_spare_weighs_more() -> None:
+    made = cell(2)
+    for fitness in (RackFitness.DEGRADED, RackFitness.GOOD):
+        made.add(RackDegraded(rack=RackId("r0"), fitness=fitness, reason=Reason(code="x")))
+    made.fail("r1-n00")
+    assert racks(put(made, nodes=16)) == ["r0"]
 
 
 def test_5_what_leaves_least_over() -> None:

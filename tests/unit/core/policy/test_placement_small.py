@@ -118,6 +118,14 @@ def test_s5_the_whole_rack_that_loses_least_is_broken() -> None:
     assert racks(put(made, "l", nodes=1, restartable=False)) == ["r1"]
 
 
+def test_s5_no_whole_rack_is_broken_while_a_broken_one_has_room() -> None:
+    made = cell(2)
+    made.sit("x", "r1", [0], restartable=False)
+    assert racks(put(made, nodes=1, restartable=False)) == ["r1"]
+    made.sit("y", "r1", range(1, 18), restartable=False)
+    assert racks(put(made, "k", nodes=1, restartable=False)) == ["r0"], "at once when there is none"
+
+
 def test_probation_and_solo_nodes_take_small_work_only() -> None:
     made = cell(1, 2)
     made.unfit("r0-n00", Fitness.SOLO)

@@ -53,6 +53,7 @@ def test_not_while_it_waits_for_something_else(code: str) -> None:
 def test_no_more_than_it_has_slices() -> None:
     assert kept(waiting(nodes=18)) == 0b0100
     assert kept(waiting(nodes=1)) == 0, "any node would do"
+    assert owed_and_waiting(waiting(nodes=1).fleet) == ()
 
 
 def test_not_for_what_is_not_promised() -> None:

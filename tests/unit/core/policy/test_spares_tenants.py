@@ -22,6 +22,7 @@ from tests.support.recovery import (
     rungs,
     swap,
 )
+from tests.unit.core.policy.defrag_cells import change
 
 # Rung 2
 
@@ -132,6 +133,30 @@ def test_no_tenant_goes_whose_queue_would_have_less_than_it_is_promised(
     assert getattr(entry, "evicted", ()) == ((evicted,) if evicted else ())
     skipped = (Rung.TENANT, False, "tenants.none") in rungs(entry)
     assert skipped is (evicted is None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "stays"),
+    [
+        ({"preempted": 3}, True),
+        ({"preempted": 2}, False),
+        ({"moved_ago": 3_590.0}, True),
+        ({"moved_ago": 3_610.0}, False),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_tenant_that_was_disturbed_often_or_lately_stays(
+    changes: dict[str, float], stays: bool
+) -> None:
+    made = full_rack()
+    now = made.fleet.time
+    stops = (now - 60.0,) * int(changes.get("preempted", 0))
+    moved_at = now - changes["moved_ago"] if "moved_ago" in changes else None
+    for name in ("dear", "cheap"):
+        change(made, name, preempted=stops, moved_at=moved_at)
+    made.unfit("r0-n03")
+    (entry,) = decided(made)
+    assert isinstance(entry, JobRequeued if stays else SliceSwapped)
 
 
 def test_tenants_of_one_queue_are_counted_together() -> None:
