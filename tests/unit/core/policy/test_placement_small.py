@@ -122,7 +122,7 @@ def test_s5_no_whole_rack_is_broken_while_a_broken_one_has_room() -> None:
     made = cell(2)
     made.sit("x", "r1", [0], restartable=False)
     assert racks(put(made, nodes=1, restartable=False)) == ["r1"]
-    made.sit("y", "r1", range(1, 18), restartable=False)
+    made.sit("y", "r1", range(1, 18))
     assert racks(put(made, "k", nodes=1, restartable=False)) == ["r0"], "at once when there is none"
 
 
