@@ -216,15 +216,18 @@ def test_at_most_so_many_victims(policy: Policy, allowed: bool) -> None:
     assert (verdict.outcome is Outcome.GO) is allowed
 
 
-@pytest.mark.parametrize(("nodes", "allowed"), [(16, True), (17, False)])
-def test_a_small_cell_may_move_as_much_as_one_slice(nodes: int, allowed: bool) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "share", "allowed"), [(16, 0.02, True), (17, 0.02, False), (17, 0.32, True)]
+)
+def test_a_small_cell_may_move_as_much_as_one_slice(
+    nodes: int, share: float, allowed: bool
+) -> None:
     """2 % of three racks is a node; the limit is then the slice of the blocked job."""
-    made = cell(3)
+    made = cell(3, policy=Policy(defrag_max_share=share))
     made.sit("v", "r0", range(nodes), priority=10, checkpoint=SAVES, slice_nodes=18)
     fill(made, "r1", [0])
     made.sit("wall", "r2", range(18), **PINNED, slice_nodes=18)
     pass_time(made, HOUR)
-    fill(made, "r1", [1])
     block(made, "p", nodes=16, exclude_nodes=("r1-n02", "r1-n03"))
     verdict = look(made)
     assert (verdict.outcome is Outcome.GO) is allowed

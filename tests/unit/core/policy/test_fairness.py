@@ -40,12 +40,19 @@ def test_half_is_forgotten_in_a_half_life() -> None:
     assert later == pytest.approx(first / 2)
 
 
-def test_weights_of_owner_and_queue_and_what_lent_spares_count() -> None:
-    plain = standings(worked().fleet, 1.0)[ANN]
-    assert standings(worked(owner_weight={ANN: 4.0}).fleet, 1.0)[ANN] == pytest.approx(plain / 4)
-    queue = {QueueName("default"): 2.0}
-    assert standings(worked(queue_weight=queue).fleet, 1.0)[ANN] == pytest.approx(plain / 2)
-    assert standings(worked(lent=True).fleet, 1.0)[ANN] == pytest.approx(plain / 4)
+@pytest.mark.parametrize("ended", [False, True], ids=["it runs", "it has ended"])
+def test_weights_of_owner_and_queue_and_what_lent_spares_count(ended: bool) -> None:
+    def used(made: Cell) -> float:
+        if ended:
+            made.finish("a")
+        return standings(made.fleet, made.fleet.time)[ANN]
+
+    plain = used(worked())
+    assert plain == pytest.approx(16.0, rel=0.06)
+    assert used(worked(owner_weight={ANN: 4.0})) == pytest.approx(plain / 4)
+    assert used(worked(queue_weight={QueueName("default"): 2.0})) == pytest.approx(plain / 2)
+    assert used(worked(lent=True)) == pytest.approx(plain / 4)
+    assert used(worked(lent=True, lent_weight=0.5)) == pytest.approx(plain / 2)
 
 
 def test_days_are_kept_apart_and_old_ones_dropped() -> None:
