@@ -69,9 +69,10 @@ def test_an_interactive_job_is_small() -> None:
 
 def test_an_owner_of_interactive_jobs_has_a_limit() -> None:
     made = limited()
-    for turn in range(2):
-        made.sit(f"n{turn}", "r0", [turn], job_class=JobClass.INTERACTIVE)
+    made.sit("n0", "r0", [0], job_class=JobClass.INTERACTIVE)
     fields: dict[str, Any] = {"gpus": 1, "job_class": JobClass.INTERACTIVE}
+    assert limit(made.copy(), **fields) == ("placed", "")
+    made.sit("n1", "r0", [1], job_class=JobClass.INTERACTIVE)
     assert limit(made.copy(), **fields) == ("quota", "interactive_owner_gpus")
     assert limit(made, owner="bob", **fields) == ("placed", "")
 
