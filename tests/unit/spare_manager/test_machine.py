@@ -3,23 +3,13 @@
 from typing import Any
 
 from rackwright.core.fold import apply
-from rackwright.core.machine import (
-    Acked,
-    Effect,
-    Event,
-    Folded,
-    Note,
-    Offer,
-    Refused,
-    Turn,
-    WakeAt,
-)
+from rackwright.core.machine import Effect, Event, Folded, Note, Offer, Refused, Turn, WakeAt
 from rackwright.spare_manager.machine import LOOK_AGAIN_S, SpareManager, State
 from rackwright.wire.entries.cell import AutomationPaused, AutomationResumed
 from rackwright.wire.entries.job import JobRequeued, JobSuspended
 from rackwright.wire.entries.slice import SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.ids import MessageId, Owner
-from rackwright.wire.policy import Automation, Policy
+from rackwright.wire.policy import Automation
 from tests.support.fleets import Cell, cell
 from tests.support.recovery import crash, drain, swap
 
@@ -314,34 +304,6 @@ def test_only_what_holds_of_a_group_is_offered_again() -> None:
     first, second = offer.entries
     made.suspect("r0-n16")
     assert refused(made, first, second) == [Offer(entries=(second,))]
-
-
-def test_while_others_come_first_it_offers_fewer_and_then_more_again() -> None:
-    made = cell(40, policy=Policy(breaker_min=100))
-    for number in range(40):
-        made.sit(f"j{number:02d}", f"r{number}", range(16))
-        made.unfit(f"r{number}-n03")
-    state, effects = turn(made)
-    (offer,) = [one for one in effects if isinstance(one, Offer)]
-    offered = [len(offer.entries)]
-    for _ in range(3):
-        event: Event = Refused(now=made.fleet.time, mono=10.0, offer=offer)
-        state, (again,) = MACHINE.handle(state, made.fleet, event)
-        assert isinstance(again, Offer)
-        assert again.entries == offer.entries[: len(again.entries)]
-        offer = again
-        offered.append(len(offer.entries))
-    made.add(*offer.entries)
-    for _ in range(2):
-        state, effects = MACHINE.handle(
-            state, made.fleet, Acked(now=made.fleet.time, mono=10.0, sent_mono=9.9, seq=9)
-        )
-        assert effects == []
-        state, effects = turn(made, state)
-        offered.append(sum(len(jobs) for _, jobs in offers(effects)))
-        commit(made, effects)
-    assert offered == [40, 20, 10, 8, 16, 16]
-    assert not made.fleet.wounded
 
 
 def test_job_that_ended_meanwhile_is_forgotten() -> None:
