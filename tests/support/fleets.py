@@ -151,7 +151,8 @@ class Cell:
         known = self.fleet.node(NodeId(node))
         session = known.session or SessionId("none")
         why = Reason(code=code)
-        self.add(NodeSuspected(node=NodeId(node), of=known.last, session=session, reason=why))
+        if not known.suspected:
+            self.add(NodeSuspected(node=known.name, of=known.last, session=session, reason=why))
         last = self.fleet.node(NodeId(node)).last
         failed = NodeFailed(node=NodeId(node), of=last, session=session, fenced=True, reason=why)
         self.add(failed)
