@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 Clock: TypeAlias = Callable[[], float]
 
-DRIFT = 1e-4  # how fast a good estimate may have become wrong: more than quartz ever drifts
+WINDOW_S = 10.0  # for how long at least an estimate is good, and at most for twice that
 
 
 def boottime() -> float:
@@ -20,12 +20,14 @@ class LedgerClock:
     """What ledger time is now, from the times of commits as they arrive.
 
     Until a commit has arrived live, this machine's wall clock serves. A commit arrives later than
-    it was stored, so of all estimates the highest is the best.
+    it was stored, so of all recent estimates the highest is the best. Of recent ones only: the
+    server's clock may have been set back while nobody wrote, and no commit tells.
     """
 
     def __init__(self, *, mono: Clock = boottime, wall: Clock = time.time) -> None:
         self._offset = wall() - mono()
-        self._heard: float | None = None
+        self._best = self._earlier = self._offset  # of this window, and of the one before
+        self._since: float | None = None
 
     def hear(self, ledger_time: float, mono: float, *, slow: bool = False) -> float:
         """A commit of that ledger time has just arrived; by how much that moved the estimate.
@@ -33,11 +35,14 @@ class LedgerClock:
         `slow`: ledger time does not go at the pace of clocks now, so earlier estimates are void.
         """
         offset, before = ledger_time - mono, self._offset
-        if self._heard is None or slow:
-            self._offset = offset
+        if self._since is None or slow:
+            self._best = self._earlier = offset
+            self._since = mono
+        elif mono - self._since < WINDOW_S:
+            self._best = max(self._best, offset)
         else:
-            self._offset = max(offset, self._offset - DRIFT * (mono - self._heard))
-        self._heard = mono
+            self._earlier, self._best, self._since = self._best, offset, mono
+        self._offset = max(self._best, self._earlier)
         return self._offset - before
 
     def now(self, mono: float, folded: float) -> float:

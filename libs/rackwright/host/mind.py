@@ -166,7 +166,8 @@ class Mind(Generic[S]):
         if self._may_turn():
             self._turn()
         self._advance()
-        return busy
+        # What came back just now may have to be decided anew, and no event says so.
+        return busy or (self._changed and self._turns_allowed())
 
     def next_due(self) -> float | None:
         """The `mono` time at which something is due, if nothing happens before; None: nothing."""
@@ -276,8 +277,11 @@ class Mind(Generic[S]):
         if self._standing.stopping:
             return
         fleet = self._standing.fleet
-        for lost in self._offers.advance(fleet, now=self.now(), mono=self._mono()):
-            self._give_back(lost)
+        # What goes back may be offered again at once: then it is sent now, since nobody can say
+        # when this process is woken next.
+        while back := self._offers.advance(fleet, now=self.now(), mono=self._mono()):
+            for lost in back:
+                self._give_back(lost)
 
     def _settle(self) -> None:
         settled = self._offers.settle(self._standing.fleet.seq)

@@ -48,6 +48,7 @@ class FaultyLedger:
         self.lose_after = 0
         self.gaps = 0
         self.before_next: Callable[[], Awaitable[None]] | None = None
+        self.after_next: Callable[[], Awaitable[None]] | None = None
 
     async def append(
         self, subject: str, data: bytes, *, expected: int | None, headers: Headers = NO_HEADERS
@@ -60,6 +61,9 @@ class FaultyLedger:
             self.lose_before -= 1
             return lost
         outcome = await self._ledger.append(subject, data, expected=expected, headers=headers)
+        if self.after_next is not None:
+            after, self.after_next = self.after_next, None
+            await after()
         if self.lose_after:
             self.lose_after -= 1
             return lost

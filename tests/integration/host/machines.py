@@ -80,6 +80,26 @@ class Waverer(Refuser):
         return state, []
 
 
+class Apart(Refuser):
+    """Answers two wishes in two offers of one turn, and offers again what is refused."""
+
+    def handle(self, state: Seen, fleet: Fleet, event: Event) -> tuple[Seen, list[Effect]]:
+        state, effects = super().handle(state, fleet, event)
+        return state, [event.offer] if isinstance(event, Refused) else effects
+
+    def _answer(self, state: Seen, fleet: Fleet) -> tuple[Seen, list[Effect]]:
+        left = [entry for seq, entry in state.open.items() if not fleet.answered("placer", seq)]
+        return state, [Offer(entries=(entry,)) for entry in left] if len(left) == 2 else []
+
+
+class Anew(Refuser):
+    """Answers two wishes in two offers; what is refused is decided anew at its next turn."""
+
+    def _answer(self, state: Seen, fleet: Fleet) -> tuple[Seen, list[Effect]]:
+        left = [entry for seq, entry in state.open.items() if not fleet.answered("placer", seq)]
+        return state, [Offer(entries=(entry,)) for entry in left] if len(state.open) == 2 else []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticks:
     """How often to tick still, and what came back."""

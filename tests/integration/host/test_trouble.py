@@ -29,7 +29,7 @@ from rackwright.wire.signals import NodeStatus
 from rackwright.wire.subjects import Subjects
 from tests.integration.bus.harness import Harness
 from tests.integration.host.helpers import FaultyBus, answers, ledger, running, until, wish
-from tests.integration.host.machines import Refuser, Seen, Waverer
+from tests.integration.host.machines import Anew, Apart, Refuser, Seen, Waverer
 
 WISHES = Hears(wishes=True)
 
@@ -180,6 +180,33 @@ async def test_a_refused_offer_comes_back_and_is_offered_again(bus: Bus) -> None
     assert state is not None
     assert len([event for event in state.events if isinstance(event, Refused)]) == 1
     assert [commit.source for commit in await ledger(bus)] == ["admin/0", "other/0", "placer/0"]
+    assert runner.standing.fleet.voids == 0
+
+
+@pytest.mark.parametrize("machine", [Apart(), Anew()], ids=["again", "anew"])
+async def test_what_waits_behind_a_commit_is_sent_though_somebody_else_came_between(
+    bus: Bus, machine: Refuser
+) -> None:
+    """It goes back to the machine and is offered again; nothing else happens that could send it."""
+    faulty = FaultyBus(bus)
+    runner = Runner(machine, WISHES, faulty.port)
+    async with running(runner):
+        await until(lambda: runner.standing.ready)
+        fleet = runner.standing.fleet
+
+        async def between() -> None:
+            await tick(bus, fleet)
+            await until(lambda: runner.standing.fleet.seq == fleet.seq + 2)
+
+        faulty.ledger.after_next = between
+        for name in ("a", "b"):
+            last = await wish(bus, name)
+        await until(lambda: all(answered(runner, seq) for seq in (last - 1, last)))
+        state = runner.state
+    assert state is not None
+    assert len([event for event in state.events if isinstance(event, Refused)]) == 1
+    told = [commit.source for commit in await ledger(bus)]
+    assert told == ["admin/0", "placer/0", "other/0", "placer/0"]
     assert runner.standing.fleet.voids == 0
 
 
