@@ -360,5 +360,6 @@ LARGE = (
         name="one witness, late heartbeats, a crash", witnesses=1, alone=5, late=3, crashes=1
     ),
     AloneSize(name="two witnesses, F2 of two leases", alone=8),
+    AloneSize(name="three witnesses, F2 of 6, cut off", witnesses=3, cut=True),
     AloneSize(name="three witnesses, cut off", witnesses=3, alone=8, cut=True),
 )
