@@ -88,8 +88,11 @@ class Roster:
 
     def _present(self, service: str, now: float) -> Present:
         known = self._copies[service]
-        for name in [name for name, one in known.items() if one.mono < now - GONE_S]:
-            del known[name]
+        newest = {one.answer.copy: one.mono for one in sorted(known.values(), key=_heard)}
+        for name, one in list(known.items()):
+            followed = one.mono < newest[one.answer.copy] - 2 * ASK_S  # it was started anew
+            if followed or one.mono < now - GONE_S:
+                del known[name]
         copies = sorted(known.values(), key=lambda one: one.answer.copy)
         silent = now - self._since.get(service, now)
         return Present(service=service, copies=copies, silent_s=silent if silent > GONE_S else None)
@@ -113,3 +116,7 @@ class Roster:
             if not all(sent):
                 self.unheard()
             await asyncio.sleep(ASK_S)
+
+
+def _heard(copy: Copy) -> float:
+    return copy.mono

@@ -27,10 +27,13 @@ class Around:
         self.roster = Roster("main", lambda: self.mono)
         self.roster.unheard()
 
-    def says(self, service: str, copy: int = 0, cell: str = "main", **more: str) -> None:
-        """A copy has answered."""
+    def says(
+        self, service: str, copy: int = 0, cell: str = "main", life: int = 1, **more: str
+    ) -> None:
+        """A copy has answered, in one of its lives."""
         said = {"cell": cell, "copy": str(copy), "ready": "true", "revision": "7", **more}
-        answer = {"name": f"rackwright-{service}", "id": f"{service}-{copy}", "version": "1.0"}
+        name, life_of = f"rackwright-{service}", f"{service}-{copy}-{life}"
+        answer = {"name": name, "id": life_of, "version": "1.0"}
         self.roster.note(to_json({**answer, "type": "ping", "metadata": said}))
 
     def all_say(self, *but: str) -> None:
@@ -65,6 +68,22 @@ def test_a_service_is_missed_when_all_had_time_to_answer(around: Around) -> None
     )
     around.says("placer")
     assert around.context().made()["notices"] == ()
+
+
+def test_a_copy_that_was_started_anew_is_one_and_two_of_one_number_are_two(around: Around) -> None:
+    around.says("placer")
+    around.later(2.5)
+    around.says("placer", life=2)
+    assert numbers(around, "placer") == [0]
+    around.says("placer", life=3)
+    around.says("placer", copy=1)
+    assert numbers(around, "placer") == [0, 0, 1]
+
+
+def numbers(around: Around, service: str) -> list[int]:
+    """The copies of a service that are counted."""
+    (found,) = [one for one in around.roster.present() if one.service == service]
+    return [copy.answer.copy for copy in found.copies]
 
 
 @pytest.mark.parametrize("service", list(Role))
