@@ -260,13 +260,15 @@ class Startable:
 
 
 def startable(fleet: Fleet) -> Startable:
-    """Counted from racks by shape, not rack by rack."""
+    """Counted from racks by shape, not rack by rack; in the cell's spare racks nothing starts."""
     size = whole_slice(fleet.policy, fleet.topology)
     wanted = sorted({one for one in (*SIZES, size) if 0 < one <= fleet.topology.largest_rack})
     slices = dict.fromkeys(wanted, 0)
     whole = broken = pinned = 0
+    room, spared = fleet.index.room, spare_racks(fleet)
     for shape, racks in fleet.index.by_shape.items():
-        count = racks.bit_count()
+        room -= (shape.usable - shape.target) * (racks & spared).bit_count()
+        count = (racks & ~spared).bit_count()
         for one in wanted:
             slices[one] += count * (shape.usable // one)
         if shape.usable >= size > 0:
@@ -274,7 +276,6 @@ def startable(fleet: Fleet) -> Startable:
         else:
             broken += count
             pinned += count * (shape.size - shape.pinned < size)
-    room = fleet.index.room
     share = size * slices.get(size, 0) / room if room else 1.0
     return Startable(
         slices=slices,

@@ -156,6 +156,16 @@ def test_what_could_start() -> None:
     assert found.fragmentation == pytest.approx(1 - 16 / found.room)
 
 
+def test_nothing_starts_in_spare_racks_of_the_cell() -> None:
+    made = cell(3, policy=Policy(spare_racks=1))
+    made.sit("a", "r0", range(4))
+    found, without = startable(made.fleet), cell(2)
+    without.sit("a", "r0", range(4))
+    same = startable(without.fleet)
+    assert found == same
+    assert (found.whole, found.slices[16]) == (1, 1)
+
+
 def test_a_cell_without_racks_has_no_fragmentation() -> None:
     assert startable(Cell().fleet).fragmentation == 0.0
 
