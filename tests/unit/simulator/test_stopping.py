@@ -1,6 +1,7 @@
 """The end of a run before its time."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_one_that_is_whole_is_not_partial() -> None:
     assert not run(POLICIES["rackwright"], JOBS, PLAN, told=at_its_end, stop=stop).partial
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """What Python does of itself; a shell starts what is in its background without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_the_second_signal_does_what_it_did_before() -> None:
     with stopping((signal.SIGINT,)) as stop:
         signal.raise_signal(signal.SIGINT)
