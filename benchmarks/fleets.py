@@ -7,7 +7,8 @@ from rackwright.core.fleet import Fleet, Place
 from rackwright.core.fold import apply
 from rackwright.core.fold.nodes import node_kind
 from rackwright.core.index import bits
-from rackwright.core.racks import Node, Rack, refresh_health
+from rackwright.core.rackhealth import refresh_health
+from rackwright.core.racks import Node, Rack
 from rackwright.wire.entries.job import JobPlaced, JobQueued, JobStarted, SlicePlacement
 from rackwright.wire.ids import JobId, LedgerId, NodeId, Owner, RackId, SessionId
 from rackwright.wire.jobs import JobClass, JobSpec

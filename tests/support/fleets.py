@@ -75,9 +75,21 @@ class Cell:
 
     def add(self, *entries: Entry, source: str = "test/0", wishes_to: int | None = None) -> Folding:
         """Commit these entries; they must be legal."""
-        seq = self.fleet.seq + 1
-        commit: Commit[Any] = Commit(
-            id=MessageId(f"c{seq}"),
+        commit = self.commit(*entries, source=source, wishes_to=wishes_to)
+        folding = fold(self.fleet, self.fleet.seq + 1, max(self.fleet.time, EPOCH), commit)
+        assert not folding.void, folding.why
+        self.fleet = folding.fleet
+        self.last = entries
+        if self.sound:
+            check(self.fleet)
+        return folding
+
+    def commit(
+        self, *entries: Entry, source: str = "test/0", wishes_to: int | None = None
+    ) -> Commit[Any]:
+        """A commit of these entries that follows this fleet, if they are legal."""
+        return Commit(
+            id=MessageId(f"c{self.fleet.seq + 1}"),
             type=entries[0].TYPE,
             v=1,
             at=self.fleet.time,
@@ -88,13 +100,6 @@ class Cell:
             wishes_to=wishes_to,
             entries=entries,
         )
-        folding = fold(self.fleet, seq, max(self.fleet.time, EPOCH), commit)
-        assert not folding.void, folding.why
-        self.fleet = folding.fleet
-        self.last = entries
-        if self.sound:
-            check(self.fleet)
-        return folding
 
     def copy(self) -> "Cell":
         """Another future of the same cell."""

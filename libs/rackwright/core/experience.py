@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.policy.estimates import Estimate, time_away, time_between
-from rackwright.core.racks import TAKES_GANGS, Node, Rack
+from rackwright.core.rackhealth import TAKES_GANGS
+from rackwright.core.racks import Node, Rack
 from rackwright.wire.nodes import FITNESS_ORDER, RackFitness
 
 DAY = 86_400.0

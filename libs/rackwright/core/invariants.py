@@ -12,7 +12,8 @@ from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.index import RackIndex, bits
 from rackwright.core.jobs import ASSIGNED, ENDED, Job, JobState
-from rackwright.core.racks import Rack, refresh_health, spare_target
+from rackwright.core.rackhealth import refresh_health
+from rackwright.core.racks import Rack, spare_target
 from rackwright.core.shares import Account, Counts, counted
 from rackwright.wire.ids import WorkerId
 

@@ -8,7 +8,6 @@ from rackwright.core.evolve import changer, evolve
 from rackwright.core.shapes import NO_SHAPE, RackShape
 from rackwright.wire.ids import JobId, NodeId, SessionId, WorkerId
 from rackwright.wire.nodes import (
-    FITNESS_ORDER,
     MAX_GPUS,
     Fitness,
     Hardware,
@@ -19,8 +18,6 @@ from rackwright.wire.nodes import (
 )
 from rackwright.wire.policy import Policy
 from rackwright.wire.quick import quick
-
-TAKES_GANGS = FITNESS_ORDER[Fitness.RACK]
 
 # Flags of `Rack.free_gpus`: k (1..MAX_GPUS) a partly used node with exactly k GPUs free, LENT + k
 # the same on a node that is lent, ODD a node with room that takes only single-node work.
@@ -199,42 +196,6 @@ def spare_target(policy: Policy, protected_nodes: int) -> int:
     return policy.spares_small if protected_nodes <= 4 else policy.spares_large
 
 
-def refresh_health(rack: Rack, policy: Policy, now: float) -> Rack:
-    """Recompute what depends on the nodes' health and on time; call when one of them changed."""
-    takes = takes_full = takes_one = 0
-    kinds = set()
-    if not rack.isolated and rack.held_until <= now and rack.fitness is RackFitness.GOOD:
-        for place, node in enumerate(rack.nodes):
-            if not node.schedulable:
-                continue
-            takes_one |= 1 << place
-            if node.probation_until > now:
-                continue
-            if FITNESS_ORDER[node.fitness] >= TAKES_GANGS:
-                takes |= 1 << place
-                kinds.add(node.kind)
-                if node.fitness is Fitness.FULL:
-                    takes_full |= 1 << place
-    kind = kinds.pop() if len(kinds) == 1 else ""
-    health = {"takes": takes, "takes_full": takes_full, "takes_one": takes_one, "kind": kind}
-    return refresh_use(rack, policy, **health)
-
-
-def without_kept(rack: Rack, until: float, job: JobId | None = None) -> Rack:
-    """The rack without what is kept up to then, or without what is kept for one job; the counters
-    are as they were."""
-
-    def ends(node: Node) -> bool:
-        if node.kept_for is None:
-            return False
-        return node.kept_for == job if job is not None else node.kept_until <= until
-
-    if not any(ends(node) for node in rack.nodes):
-        return rack
-    nodes = (evolve(n, kept_for=None, kept_until=0.0) if ends(n) else n for n in rack.nodes)
-    return evolve(rack, nodes=tuple(nodes))
-
-
 def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
     """The rack with these changes, and what depends on who sits in it computed anew."""
     rack = evolve(rack, **changes)
@@ -243,6 +204,12 @@ def refresh_use(rack: Rack, policy: Policy, **changes: Any) -> Rack:
     partial = tuple(sorted(parts.items())) if parts else ()
     free = whole & ~taken
     return _with_use(rack, policy, rack.tenancies, free, protected, pinned, lent, partial)
+
+
+def refresh_shape(rack: Rack, policy: Policy) -> Rack:
+    """The rack with what depends on its nodes' health computed anew; who sits in it is the same."""
+    use = rack.tenancies, rack.free, rack.protected, rack.pinned, rack.lent, rack.partial
+    return _with_use(rack, policy, *use)
 
 
 def _used(tenancies: Iterable[Tenancy], mask: int) -> tuple[int, int, int, int, dict[int, int]]:
@@ -269,22 +236,8 @@ def _used(tenancies: Iterable[Tenancy], mask: int) -> tuple[int, int, int, int, 
 
 def seated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
     """The rack with one more tenant. Looks at no other: this is in the life of every slice."""
-    mask, partial = tenancy.mask, rack.partial
-    if tenancy.gpus:
-        place = mask.bit_length() - 1
-        parts = dict(partial)
-        parts[place] = parts.get(place, 0) | tenancy.gpus
-        partial = tuple(sorted(parts.items()))
-    return _with_use(
-        rack,
-        policy,
-        (*rack.tenancies, tenancy),
-        rack.free & ~mask,
-        rack.protected | mask if tenancy.protected else rack.protected,
-        rack.pinned | mask if tenancy.pinned else rack.pinned,
-        rack.lent | mask if tenancy.lent else rack.lent,
-        partial,
-    )
+    use = rack.tenancies, rack.free, rack.protected, rack.pinned, rack.lent, rack.partial
+    return _with_use(rack, policy, *_and(use, tenancy))
 
 
 def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
@@ -293,6 +246,37 @@ def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
     Its nodes come free unless another has part of them, as on a node that is used in part and in
     the middle of an entry that moves several jobs.
     """
+    return _with_use(rack, policy, *_without(rack, job, index))
+
+
+def reseated(rack: Rack, policy: Policy, tenancy: Tenancy) -> Rack:
+    """The rack with a slice at other places than before: `vacated` and `seated` in one."""
+    return _with_use(rack, policy, *_and(_without(rack, tenancy.job, tenancy.slice), tenancy))
+
+
+_Use = tuple[tuple[Tenancy, ...], int, int, int, int, tuple[tuple[int, int], ...]]
+"""Tenancies, and what follows from them: free, protected, pinned, lent, partial."""
+
+
+def _and(use: _Use, tenancy: Tenancy) -> _Use:
+    tenancies, free, protected, pinned, lent, partial = use
+    mask = tenancy.mask
+    if tenancy.gpus:
+        place = mask.bit_length() - 1
+        parts = dict(partial)
+        parts[place] = parts.get(place, 0) | tenancy.gpus
+        partial = tuple(sorted(parts.items()))
+    return (
+        (*tenancies, tenancy),
+        free & ~mask,
+        protected | mask if tenancy.protected else protected,
+        pinned | mask if tenancy.pinned else pinned,
+        lent | mask if tenancy.lent else lent,
+        partial,
+    )
+
+
+def _without(rack: Rack, job: JobId, index: int) -> _Use:
     mask = others = 0
     rest = []
     for tenancy in rack.tenancies:
@@ -306,9 +290,7 @@ def vacated(rack: Rack, policy: Policy, job: JobId, index: int) -> Rack:
     if partial:
         kept = (part for part in partial if not mask >> part[0] & 1)
         partial = tuple(sorted((*kept, *parts.items())) if parts else kept)
-    return _with_use(
-        rack,
-        policy,
+    return (
         tuple(rest),
         rack.free | mask & ~taken,
         rack.protected & ~mask | protected,

@@ -14,7 +14,8 @@ from immutables import Map
 from rackwright.core.fleet import Answers, Fleet, Maintenance, Place, Plan, WishedSwap
 from rackwright.core.fold.seats import gpus_in_use
 from rackwright.core.jobs import Job, Tombstone, protected
-from rackwright.core.racks import History, Leaving, Node, Rack, Tenancy, refresh_health
+from rackwright.core.rackhealth import refresh_health
+from rackwright.core.racks import History, Leaving, Node, Rack, Tenancy
 from rackwright.core.shares import Account, Usage, counted
 from rackwright.wire.codec import canonical, read_json
 from rackwright.wire.ids import JobId, LedgerId, MessageId, WorkerId, parse_worker

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
+from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
-from rackwright.core.fold import apply
 from rackwright.core.jobs import Job
 from rackwright.core.machine import (
-    Acked,
     Effect,
     Event,
     Folded,
@@ -22,10 +21,10 @@ from rackwright.core.machine import (
     Turn,
     WakeAt,
 )
-from rackwright.core.pace import fewer, more
 from rackwright.core.policy.breaker import breaker
-from rackwright.core.policy.spares import heal, holds, inferred, to_heal, urgency
+from rackwright.core.policy.spares import heal, inferred, to_heal, urgency
 from rackwright.spare_manager.grouping import Grouping, touched
+from rackwright.spare_manager.refused import still_holding
 from rackwright.wire.entries.job import WorkerFailed
 from rackwright.wire.entries.node import NodeCordoned, NodeFailed, NodeJoined, NodeUnfit
 from rackwright.wire.ids import JobId, MessageId
@@ -46,15 +45,15 @@ class Waiting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """`causes` are the commits that wounded jobs, `waiting` those for which there is no better
-    place; `told` is what people were told last of why nothing is done; `most` decisions are offered
-    at once, fewer while others keep coming first.
+    place; `told` is what people were told last of why nothing is done. `decided_on` is
+    the fleet that the decisions of the last turn were made on.
     """
 
     copy: int
     causes: Map[JobId, MessageId] = Map()
     waiting: Map[JobId, Waiting] = Map()
     told: str = ""
-    most: int = MAX_ENTRIES
+    decided_on: Fleet | None = None
 
 
 class SpareManager:
@@ -71,11 +70,8 @@ class SpareManager:
         match event:
             case Folded():
                 return _remember_cause(state, fleet, event), []
-            case Refused(offer=offer):
-                state = replace(state, most=fewer(state.most, len(offer.entries)))
-                return state, _offer_again(fleet, event, state.most)
-            case Acked() if state.most < MAX_ENTRIES:
-                return replace(state, most=more(state.most)), []
+            case Refused():
+                return state, _offer_again(state, fleet, event)
             case Turn():
                 return _turn(state, fleet, event)
             case _:
@@ -108,17 +104,12 @@ def _wounded_by(fleet: Fleet, entry: Entry) -> list[JobId]:
     return [tenancy.job for tenancy in fleet.racks[place.rack].tenants_at(place.node)]
 
 
-def _offer_again(fleet: Fleet, event: Refused, most: int) -> list[Effect]:
+def _offer_again(state: State, fleet: Fleet, event: Refused) -> list[Effect]:
     """What still holds on the fleet that came between; the rest is decided anew at the turn."""
     if fleet.is_paused(Automation.SWAP, event.now):
         return []
-    kept: list[Entry] = []
-    trial = fleet
-    for entry in event.offer.entries[:most]:
-        if holds(trial, entry, event.now):
-            kept.append(entry)
-            trial = apply(trial, entry)
-    return [Offer(entries=tuple(kept))] if kept else []
+    kept = still_holding(state.decided_on, fleet, event.offer.entries, event.now)
+    return [Offer(entries=kept)] if kept else []
 
 
 def _turn(state: State, fleet: Fleet, event: Turn) -> tuple[State, list[Effect]]:
@@ -142,9 +133,9 @@ def _turn(state: State, fleet: Fleet, event: Turn) -> tuple[State, list[Effect]]
 
 def _calm(state: State) -> State:
     """Nobody is wounded: nothing to remember."""
-    if not state.causes and not state.waiting and not state.told:
+    if not state.causes and not state.waiting and not state.told and state.decided_on is None:
         return state
-    return State(copy=state.copy, most=state.most)
+    return State(copy=state.copy)
 
 
 def _forget(state: State, fleet: Fleet) -> State:
@@ -169,7 +160,7 @@ def _decide(state: State, fleet: Fleet, due: list[Job], event: Turn) -> tuple[St
     waiting = state.waiting
     trial = fleet
     for job in sorted(due, key=lambda one: urgency(fleet, one)):
-        if count >= state.most:
+        if count >= MAX_ENTRIES:
             break
         if job.id in waiting:
             waiting = waiting.delete(job.id)
@@ -178,11 +169,10 @@ def _decide(state: State, fleet: Fleet, due: list[Job], event: Turn) -> tuple[St
         if not entries and to_heal(before, before.jobs[job.id], event.now):
             waiting = waiting.set(job.id, Waiting(job=job, mono=event.mono))
         for entry in entries:
-            caused = replace(entry, cause=state.causes.get(job.id))
+            caused = evolve(entry, cause=state.causes.get(job.id))
             grouping.add(caused, touched(before, before.jobs[job.id], entry))
         count += len(entries)
-    if waiting is not state.waiting:
-        state = replace(state, waiting=waiting)
+    state = replace(state, waiting=waiting, decided_on=fleet)
     return state, [*grouping.offers()]
 
 

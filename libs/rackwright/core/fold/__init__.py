@@ -12,6 +12,7 @@ from rackwright.core.evolve import changer
 from rackwright.core.fleet import Answers, Fleet
 from rackwright.core.fold import cell, checks, ends, jobs, nodes, sizes, slices
 from rackwright.core.legality import answering, illegal
+from rackwright.core.legality.apart import apart
 from rackwright.wire.entries import ENTRIES
 from rackwright.wire.entries.cell import CellUpgraded, LedgerCreated
 from rackwright.wire.entries.node import Observation
@@ -132,13 +133,17 @@ def fold(fleet: Fleet, seq: int, at: float, commit: Commit[Any]) -> Folding:
 def refuses(fleet: Fleet, at: float, commit: Commit[Any]) -> str | None:
     """Why `fold` would find this commit void as the next one at `at`; None if it would not.
 
-    Half the work of folding it: nobody asks what the fleet is after its last entry.
+    Much less than folding it: nobody asks what the fleet is after its last entry, and entries that
+    are about different things are judged one by one.
     """
     after, _ = _begun(fleet, fleet.seq + 1, at, commit)
     why = _broken_chain(fleet, commit)
     if why is not None:
         return why
     nodes.expire(after)
+    if commit.type not in VERSIONED and apart(after, commit.entries):
+        found = (illegal(after, entry) for entry in commit.entries)
+        return next((why for why in found if why is not None), None)
     return _steps(after, commit, whole=False)
 
 

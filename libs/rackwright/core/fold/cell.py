@@ -2,7 +2,7 @@
 
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import put_rack
-from rackwright.core.racks import refresh_health
+from rackwright.core.rackhealth import refresh_health
 from rackwright.wire.entries.cell import (
     AutomationPaused,
     AutomationResumed,

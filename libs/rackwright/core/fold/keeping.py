@@ -4,7 +4,8 @@ from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold.seats import put_rack
 from rackwright.core.jobs import Job
-from rackwright.core.racks import Rack, refresh_health, without_kept
+from rackwright.core.rackhealth import refresh_health, without_kept
+from rackwright.core.racks import Rack
 from rackwright.wire.ids import JobId
 
 

@@ -9,7 +9,8 @@ from rackwright.core.fleet import Fleet, Maintenance, Place, WishedSwap
 from rackwright.core.fold.keeping import forget_kept
 from rackwright.core.fold.seats import ended, put_job, put_rack, with_wounds
 from rackwright.core.jobs import Job, Wound, WoundKind, need_of
-from rackwright.core.racks import History, Node, NodeFault, Rack, refresh_health, without_kept
+from rackwright.core.rackhealth import refresh_health, with_node, without_kept
+from rackwright.core.racks import History, Node, NodeFault, Rack
 from rackwright.core.shares import DAY_S
 from rackwright.wire.entries.node import (
     MaintenanceEnded,
@@ -44,8 +45,7 @@ def put_node(fleet: Fleet, place: Place, **changes: Any) -> None:
     """Change one node; the entry being folded is now its last."""
     rack = fleet.racks[place.rack]
     node = evolve(rack.nodes[place.node], last=fleet.seq, **changes)
-    nodes = (*rack.nodes[: place.node], node, *rack.nodes[place.node + 1 :])
-    _put_health(fleet, rack, evolve(rack, nodes=nodes))
+    put_rack(fleet, rack, with_node(rack, fleet.policy, place.node, node, fleet.time))
     if node.probation_until > fleet.time:
         _wake(fleet, node.probation_until, place.rack)
 

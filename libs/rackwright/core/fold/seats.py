@@ -7,7 +7,7 @@ or of its GPUs may start only when it has ended.
 
 from collections.abc import Iterable, Set
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer, evolve
 from rackwright.core.fleet import Fleet, Place
 from rackwright.core.index import places
 from rackwright.core.jobs import (
@@ -20,7 +20,7 @@ from rackwright.core.jobs import (
     is_movable,
     protected,
 )
-from rackwright.core.racks import Leaving, Rack, Tenancy, seated, vacated
+from rackwright.core.racks import Leaving, Rack, Tenancy, reseated, seated, vacated
 from rackwright.core.shares import Usage, counted
 from rackwright.wire.entries.job import SlicePlacement
 from rackwright.wire.ids import JobId, WorkerId, parse_worker, worker_id
@@ -28,6 +28,9 @@ from rackwright.wire.nodes import Fitness
 from rackwright.wire.reasons import Reason
 
 TOMBSTONE_S = 7 * 86_400.0
+
+_LEAVING = changer(Rack, "leaving")
+_WOUNDED = changer(Job, "wounds")
 
 
 def set_rack(fleet: Fleet, rack: Rack) -> None:
@@ -235,7 +238,17 @@ def gates_for(
 def take(fleet: Fleet, job: Job, part: Slice) -> None:
     """Record the slice as a tenant of its rack."""
     rack = fleet.racks[part.rack]
-    tenancy = Tenancy(
+    put_rack(fleet, rack, seated(rack, fleet.policy, _tenancy(job, part)))
+
+
+def take_instead(fleet: Fleet, job: Job, part: Slice) -> None:
+    """The slice has these nodes of its rack now, and no more those that it had."""
+    rack = fleet.racks[part.rack]
+    put_rack(fleet, rack, reseated(rack, fleet.policy, _tenancy(job, part)))
+
+
+def _tenancy(job: Job, part: Slice) -> Tenancy:
+    return Tenancy(
         job=job.id,
         slice=part.index,
         mask=part.mask,
@@ -244,7 +257,6 @@ def take(fleet: Fleet, job: Job, part: Slice) -> None:
         pinned=job.pinned,
         lent=part.lent,
     )
-    put_rack(fleet, rack, seated(rack, fleet.policy, tenancy))
 
 
 def give_back(fleet: Fleet, job: JobId, part: Slice) -> None:
@@ -295,7 +307,7 @@ def leave(
         )
         fleet.leaving = fleet.leaving.set(worker, Place(rack=part.rack, node=place))
     if made:
-        set_rack(fleet, evolve(rack, leaving=(*rack.leaving, *made)))
+        set_rack(fleet, _LEAVING(rack, leaving=(*rack.leaving, *made)))
         mine = (*fleet.leaving_of.get(job.id, ()), *(one.worker for one in made))
         fleet.leaving_of = fleet.leaving_of.set(job.id, mine)
 
@@ -340,7 +352,7 @@ def ended(fleet: Fleet, workers: Iterable[WorkerId]) -> None:
     for number, gone in by_rack.items():
         rack = fleet.racks[number]
         rest = tuple(one for one in rack.leaving if one.worker not in gone)
-        set_rack(fleet, evolve(rack, leaving=rest))
+        set_rack(fleet, _LEAVING(rack, leaving=rest))
 
 
 def with_wounds(job: Job, wounds: Iterable[Wound]) -> Job:
@@ -351,5 +363,5 @@ def with_wounds(job: Job, wounds: Iterable[Wound]) -> Job:
         old = by_rank.get(wound.rank)
         kept = wound if old is None or order[wound.kind] > order[old.kind] else old
         over = wound.ended or (old is not None and old.ended)
-        by_rank[wound.rank] = evolve(kept, ended=over)
-    return evolve(job, wounds=tuple(by_rank[rank] for rank in sorted(by_rank)))
+        by_rank[wound.rank] = kept if kept.ended == over else evolve(kept, ended=over)
+    return _WOUNDED(job, wounds=tuple(by_rank[rank] for rank in sorted(by_rank)))

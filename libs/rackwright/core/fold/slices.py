@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rackwright.core.evolve import evolve
+from rackwright.core.evolve import changer, evolve
 from rackwright.core.fleet import Fleet, Plan, PlannedVictim
 from rackwright.core.fold.jobs import left, placed, recent, requeue
 from rackwright.core.fold.seats import (
@@ -14,6 +14,7 @@ from rackwright.core.fold.seats import (
     put_job,
     seat,
     take,
+    take_instead,
 )
 from rackwright.core.jobs import Job, JobState, Slice, WoundKind
 from rackwright.wire.entries.job import SlicePlacement
@@ -29,6 +30,11 @@ from rackwright.wire.entries.slice import (
 )
 from rackwright.wire.ids import JobId
 from rackwright.wire.reasons import Reason
+
+_RESEATED = changer(Slice, "nodes", "incarnations", "mask")
+_GATED = changer(Slice, "gates")
+_CHANGED = changer(Job, "slices", "membership", "wounds", "state_at")
+_SWAPPED = changer(Job, "swaps", "swap_count")
 
 
 def _evict(fleet: Fleet, victims: Iterable[JobId], by: JobId) -> None:
@@ -49,7 +55,7 @@ def _evict(fleet: Fleet, victims: Iterable[JobId], by: JobId) -> None:
 
 def _changed(fleet: Fleet, job: Job, part: Slice, membership: int, healed: set[int]) -> Job:
     """The job with one slice changed and these ranks no longer wounded."""
-    return evolve(
+    return _CHANGED(
         job,
         slices=tuple(part if old.index == part.index else old for old in job.slices),
         membership=membership,
@@ -70,22 +76,19 @@ def slice_swapped(fleet: Fleet, entry: SliceSwapped) -> None:
         notice = (job.spec.checkpoint.on_notice_s or 0.0) if drained else 0.0
         grace = job.spec.grace_s if drained else 0.0
         leave(fleet, job, part, (swap.rank,), notice, grace, _after(entry))
-    give_back(fleet, job.id, part)
-    nodes, incarnations = list(part.nodes), list(part.incarnations)
+    mask, nodes, incarnations = part.mask, list(part.nodes), list(part.incarnations)
     for swap in entry.swaps:
+        mask &= ~(1 << swap.old)
         nodes[swap.rank - part.first_rank] = swap.new
         incarnations[swap.rank - part.first_rank] = entry.membership
-    part = evolve(
-        part,
-        nodes=tuple(nodes),
-        incarnations=tuple(incarnations),
-        mask=sum(1 << node for node in nodes),
-    )
-    take(fleet, job, part)
+    for swap in entry.swaps:
+        mask |= 1 << swap.new
+    part = _RESEATED(part, nodes=tuple(nodes), incarnations=tuple(incarnations), mask=mask)
+    take_instead(fleet, job, part)
     part = _gated(fleet, job, part, ranks)
     swaps = left(fleet, job, set(ranks))
     job = _changed(fleet, job, part, entry.membership, set(ranks))
-    put_job(fleet, evolve(job, swaps=swaps, swap_count=job.swap_count + len(ranks)))
+    put_job(fleet, _SWAPPED(job, swaps=swaps, swap_count=job.swap_count + len(ranks)))
 
 
 def _after(entry: SliceSwapped | SliceMoved | Victim) -> int:
@@ -98,7 +101,7 @@ def _gated(fleet: Fleet, job: Job, part: Slice, ranks: Iterable[int]) -> Slice:
     fresh = set(ranks)
     kept = tuple(gate for gate in part.gates if gate[0] not in fresh)
     new = gates_for(fleet, part, sorted(fresh), earlier_workers(fleet, job.id))
-    return evolve(part, gates=tuple(sorted(kept + new)))
+    return _GATED(part, gates=tuple(sorted(kept + new)))
 
 
 def slice_moved(fleet: Fleet, entry: SliceMoved) -> None:

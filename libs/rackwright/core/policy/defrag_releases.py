@@ -15,7 +15,7 @@ from rackwright.core.policy.defrag_homes import trial_of
 from rackwright.core.policy.limits import ends_at
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.probation import probation_until
-from rackwright.core.racks import refresh_health, without_kept
+from rackwright.core.rackhealth import refresh_health, without_kept
 from rackwright.wire.ids import JobId, SessionId
 from rackwright.wire.nodes import Fitness
 

@@ -15,7 +15,8 @@ from rackwright.core.policy.draft import Draft
 from rackwright.core.policy.guarantees import owed, takes_back
 from rackwright.core.policy.nominal import bins_of, fitting, scattered
 from rackwright.core.policy.pinning import Checkpoints, stays
-from rackwright.core.racks import Rack, refresh_health, without_kept
+from rackwright.core.rackhealth import refresh_health, without_kept
+from rackwright.core.racks import Rack
 from rackwright.wire.ids import JobId
 from rackwright.wire.nodes import Fitness
 

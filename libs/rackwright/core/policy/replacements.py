@@ -1,7 +1,8 @@
 """What a wounded slice finds around it: which nodes of its rack may replace its bad ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.index import bits
 from rackwright.core.jobs import Job, Slice, Wound, WoundKind, need_of, protected
@@ -90,7 +91,7 @@ def _ask(fleet: Fleet, job: Job, part: Slice, now: float) -> Ask:
     ask = ask_of(fleet, job, Cut(pieces=(piece,), node_gpus=only, needs=()), 0)
     barred = driven_from(fleet, job, now, ask.barred)
     barred[part.rack] = barred.get(part.rack, 0) | part.mask
-    return replace(ask, barred=barred, across=len(job.slices) > 1)
+    return evolve(ask, barred=barred, across=len(job.slices) > 1)
 
 
 def driven_from(fleet: Fleet, job: Job, now: float, barred: dict[int, int]) -> dict[int, int]:

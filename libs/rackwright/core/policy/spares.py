@@ -23,8 +23,8 @@ Each kind of unanswered work in the fleet has one owner, so that no two services
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.jobs import Job, JobState, Slice, Wound, WoundKind
@@ -72,11 +72,10 @@ def heal(fleet: Fleet, job: Job, now: float) -> tuple[list[Entry], Fleet]:
         for entry in _climb(trial, job, index, of_slice, now):
             if isinstance(entry, JobRequeued):
                 return [entry], apply(fleet, entry)
-            membership = trial.jobs[job.id].membership + 1
-            entry = replace(entry, membership=membership)
+            entry = evolve(entry, membership=trial.jobs[job.id].membership + 1)
             if isinstance(entry, SliceRestarted):
                 # One incident is one try, in however many slices.
-                entry = replace(entry, charge=entry.charge and not charged)
+                entry = evolve(entry, charge=entry.charge and not charged)
                 charged = charged or entry.charge
             made.append(entry)
             trial = apply(trial, entry)
