@@ -6,7 +6,6 @@ what they write is legal and folded like any other, what it costs to find is not
 """
 
 import asyncio
-import gc
 import json
 import logging
 import math
@@ -30,6 +29,7 @@ from rackwright.core.machine import Acked, Effect, Event, Machine, Offer, Refuse
 from rackwright.core.pace import fewer, more
 from rackwright.core.policy.placement import place
 from rackwright.core.policy.precedence import recovery_first
+from rackwright.host.collecting import Collector
 from rackwright.host.hearing import Hears
 from rackwright.host.service import in_process
 from rackwright.spare_manager.machine import SpareManager
@@ -263,10 +263,12 @@ async def contend(name: str, servers: tuple[str, ...], replicas: int) -> None:
     bus = await connect(ConnectOptions(servers=servers, identity=name), "bench", replicas=replicas)
     course = Course(**json.loads(await asyncio.to_thread(sys.stdin.readline)))
     machine, ordinal = minds(course)[name]
-    async with in_process(machine, Hears(), bus, ordinal=ordinal, patience_s=0.0) as runner:
+    collector = Collector()
+    async with in_process(
+        machine, Hears(), bus, ordinal=ordinal, patience_s=0.0, collector=collector
+    ) as runner:
         used = time.process_time()
-        gc.collect()
-        gc.freeze()  # as a service does when it is ready
+        collector.begin()
         print("ready", flush=True)
         course.begins = float(await asyncio.to_thread(sys.stdin.readline))
         await asyncio.to_thread(sys.stdin.readline)

@@ -17,6 +17,7 @@ from rackwright.core.fleet import Answers
 from rackwright.core.machine import Deed, Machine
 from rackwright.host.aside import DeadLetterBox
 from rackwright.host.clock import Clock, LedgerClock
+from rackwright.host.collecting import Collector
 from rackwright.host.commits import Author, Sealed
 from rackwright.host.crew import Crew
 from rackwright.host.deeds import Deeds
@@ -40,6 +41,7 @@ S = TypeVar("S")
 BATCH = 512
 STOP_S = 5.0
 UNTAKEN = 5  # sendings of one commit, each waited for, after which people are told
+QUIET_S = 0.02  # nothing is due so soon
 SKEW_S = 5.0  # ledger time and this machine's clock should agree better than that
 
 
@@ -58,6 +60,7 @@ class Around:
     patience_s: float
     archive: Path | None
     told: Callable[[Step], None]
+    collector: Collector
 
 
 class Life(Generic[S]):
@@ -167,11 +170,13 @@ class Life(Generic[S]):
         """Let others work, and wait until something happens or is due."""
         if busy or self._wake.is_set():
             self._wake.clear()
+            self._around.collector.look(quiet=False)
             await asyncio.sleep(0)
             return
         due = (self._stop_by, self._mind.next_due())
         until = min((at for at in due if at is not None), default=None)
         wait = None if until is None else max(0.0, until - self._around.mono())
+        self._around.collector.look(quiet=wait is None or wait >= QUIET_S)
         try:
             async with asyncio.timeout(wait):
                 await self._wake.wait()

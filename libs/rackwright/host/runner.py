@@ -19,6 +19,7 @@ from rackwright.bus.errors import BusClosed
 from rackwright.bus.ports import Bus, Feed, Stored
 from rackwright.core.machine import Machine
 from rackwright.host.clock import Clock, LedgerClock, boottime
+from rackwright.host.collecting import Collector
 from rackwright.host.commits import Author
 from rackwright.host.errors import Stopped, TooManyStarts
 from rackwright.host.follower import LOST, Follower
@@ -54,6 +55,7 @@ class Runner(Generic[S]):
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
         archive: Path | None = None,
+        collector: Collector | None = None,
         mono: Clock = boottime,
         wall: Clock = time.time,
     ) -> None:
@@ -80,6 +82,7 @@ class Runner(Generic[S]):
             patience_s=patience_s,
             archive=archive,
             told=self._told,
+            collector=collector or Collector(),
         )
 
         bus.link.on_disconnect(partial(self._connected, False))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 import click
@@ -23,6 +24,7 @@ from rackwright.bus.ports import Bus
 from rackwright.core.machine import Machine
 from rackwright.host import logs
 from rackwright.host.clock import boottime
+from rackwright.host.collecting import Collector
 from rackwright.host.config import Settings, parse
 from rackwright.host.crew import Crew
 from rackwright.host.errors import HostError
@@ -98,6 +100,7 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics(settings.service, settings.copy, settings.cell)
     metrics.watch(standing)
+    collector = Collector()
     web = Web(standing, metrics, routes)
     try:
         await web.start(settings.http_host, settings.http_port)
@@ -114,8 +117,10 @@ async def serve(
                     metrics=metrics,
                     tracing=tracing,
                     archive=None if settings.state_dir is None else settings.state_dir / "archive",
+                    collector=collector,
                 )
-                await _live(Host(settings=settings, bus=bus, runner=runner), stop, beside)
+                host = Host(settings=settings, bus=bus, runner=runner)
+                await _live(host, stop, (*beside, partial(_settle, collector)))
     except (HostError, BusError, OSError) as error:
         log.critical("service.failed", why=str(error))
         return 1
@@ -198,7 +203,6 @@ async def _live(host: Host[Any], stop: asyncio.Event, beside: Sequence[Beside]) 
         mono=boottime,
     )
     crew.start(presence.run(), "presence")
-    crew.start(_settle(runner.standing), "settling")
     room = watch_room(
         bus, host.settings.limits, runner.standing, runner.metrics, runner.look_around
     )
@@ -225,7 +229,7 @@ async def _pass_on(stop: asyncio.Event, runner: Runner[Any]) -> None:
     runner.stop()
 
 
-async def _settle(standing: Standing) -> None:
+async def _settle(collector: Collector, host: Host[Any]) -> None:
     """Collect no garbage while the ledger is read, then make ready for what has not come yet.
 
     Values are immutable and have no cycles, but a full collection over a large fleet would stop
@@ -235,7 +239,7 @@ async def _settle(standing: Standing) -> None:
     gc.disable()
     try:
         async with asyncio.timeout(READ_S):
-            await standing.readied.wait()
+            await host.runner.standing.readied.wait()
     except TimeoutError:
         pass
     finally:
@@ -243,8 +247,7 @@ async def _settle(standing: Standing) -> None:
     for type_name in ENTRIES:
         message_adapter(type_name)
         await asyncio.sleep(0)
-    gc.collect()
-    gc.freeze()
+    collector.begin()
 
 
 def _shown(settings: Settings) -> dict[str, object]:
@@ -260,7 +263,13 @@ def _shown(settings: Settings) -> dict[str, object]:
 
 @asynccontextmanager
 async def in_process(
-    machine: Machine[S], hears: Hears, bus: Bus, *, ordinal: int = 0, patience_s: float = STEP_S
+    machine: Machine[S],
+    hears: Hears,
+    bus: Bus,
+    *,
+    ordinal: int = 0,
+    patience_s: float = STEP_S,
+    collector: Collector | None = None,
 ) -> AsyncIterator[Runner[S]]:
     """The same machine in a task of this process, ready to decide; stopped after the block.
 
@@ -269,7 +278,9 @@ async def in_process(
     standing = Standing(
         service=machine.service, ordinal=ordinal, cell=bus.cell, copies=(ordinal + 1, ordinal)
     )
-    runner = Runner(machine, hears, bus, standing=standing, patience_s=patience_s)
+    runner = Runner(
+        machine, hears, bus, standing=standing, patience_s=patience_s, collector=collector
+    )
     running = asyncio.create_task(runner.run(), name=standing.name)
     readied = asyncio.create_task(standing.readied.wait())
     try:

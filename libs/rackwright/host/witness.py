@@ -24,30 +24,37 @@ EVERY_S = 600.0  # writing down a large fleet takes this process a tenth of a se
 
 
 class Witness:
-    """Remembers the last fleets, and looks at one of them now and then."""
+    """Looks at the fleet of one agreement now and then. It remembers fleets only while it waits for
+    the next one: each is of some thirty objects that the collector of garbage looks through."""
 
     def __init__(self, mono: Clock) -> None:
         self._mono = mono
         self._log = structlog.get_logger()
         self._fleets: deque[Fleet] = deque(maxlen=KEPT)
+        self._keeps = False
         self._next = mono()
 
     def folded(self, step: Step) -> tuple[Fleet, SnapshotVerified] | None:
-        """Remember; returns what is to be compared now, if something is."""
-        self._fleets.append(step.folding.fleet)
+        """Remember if need be; returns what is to be compared now, if something is."""
+        if self._keeps:
+            self._fleets.append(step.folding.fleet)
         if step.commit.type != SnapshotVerified.TYPE or step.folding.void:
             return None
         entry = step.commit.entries[-1]
         if not isinstance(entry, SnapshotVerified) or self._mono() < self._next:
             return None
-        place = entry.seq - self._fleets[0].seq
+        place = entry.seq - self._fleets[0].seq if self._keeps else -1
         if not 0 <= place < len(self._fleets):
+            self._keeps = True  # the next one will be found
             return None
+        fleet = self._fleets[place]
         self._next = self._mono() + EVERY_S
+        self._keeps = False
+        self._fleets.clear()
         if entry.shape != shape():
             self._log.info("fold.not_compared", seq=entry.seq, shape=entry.shape)
             return None
-        return self._fleets[place], entry
+        return fleet, entry
 
     async def compare(self, fleet: Fleet, entry: SnapshotVerified) -> None:
         """Raises Stopped if this process folded to another state than was agreed on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -242,12 +243,20 @@ async def verified(bus: Bus, sha256: str, made_of: str = "") -> None:
     assert isinstance(outcome, Appended)
 
 
+async def asked_for(bus: Bus, runner: Runner[Any]) -> Fleet:
+    """The agreement after which this process remembers fleets, and one more entry."""
+    await until(lambda: runner.standing.ready)
+    await verified(bus, "1" * 64)
+    fleet = await grow(bus, 1)
+    await until(lambda: runner.standing.fleet.seq == fleet.seq)
+    return fleet
+
+
 async def test_a_fold_that_diverged_stops_deciding(bus: Bus) -> None:
     runner = Runner(Keeper(), Hears(), bus)
     async with running(runner):
-        await until(lambda: runner.standing.ready)
-        fleet = await grow(bus, 2)
-        await until(lambda: runner.standing.fleet.seq == fleet.seq)
+        await asked_for(bus, runner)
+        assert runner.standing.stopped_at is None
         await verified(bus, "0" * 64)
         await until(lambda: runner.standing.stopped_at is not None)
     assert "diverged" in runner.standing.why
@@ -258,24 +267,25 @@ async def test_a_fold_is_not_compared_with_that_of_another_release(bus: Bus) -> 
     runner = Runner(Keeper(), Hears(), bus)
     with capture_logs() as said:
         async with running(runner):
-            await until(lambda: runner.standing.ready)
-            fleet = await grow(bus, 2)
+            fleet = await asked_for(bus, runner)
             await verified(bus, "0" * 64, "another")
             await until(lambda: runner.standing.fleet.seq == fleet.seq + 1)
             assert runner.standing.stopped_at is None
     assert "fold.not_compared" in {one["event"] for one in said}
 
 
-async def test_a_fold_that_agrees_goes_on(bus: Bus) -> None:
+async def test_a_fold_that_agrees_goes_on_and_is_not_compared_again_soon(bus: Bus) -> None:
     runner = Runner(Keeper(), Hears(), bus)
-    async with running(runner):
-        await until(lambda: runner.standing.ready)
-        fleet = await grow(bus, 2)
-        await verified(bus, snapshots.digest(dump(fleet)))
-        await until(lambda: runner.standing.fleet.seq == fleet.seq + 1)
-        await grow(bus, 1)
-        await until(lambda: runner.standing.fleet.seq == fleet.seq + 2)
+    with capture_logs() as said:
+        async with running(runner):
+            fleet = await asked_for(bus, runner)
+            await verified(bus, snapshots.digest(dump(fleet)))
+            await until(lambda: any(one["event"] == "fold.verified" for one in said))
+            await verified(bus, "0" * 64)
+            fleet = await grow(bus, 1)
+            await until(lambda: runner.standing.fleet.seq == fleet.seq)
     assert runner.standing.stopped_at is None
+    assert [one["event"] for one in said].count("fold.verified") == 1
 
 
 def test_an_archive_must_continue(tmp_path: Path) -> None:
