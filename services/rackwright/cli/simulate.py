@@ -1,13 +1,12 @@
 """`rackwright simulate`: what policies make of a workload and its failures, in virtual time."""
 
 import sys
-from collections.abc import Iterator
-from functools import partial
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from rackwright.cli.failures import BadInput, Failure
@@ -15,17 +14,15 @@ from rackwright.cli.numbers import Number, Whole
 from rackwright.cli.session import explained, json_option
 from rackwright.cli.show import console
 from rackwright.host.files.topologyfile import read_topology
-from rackwright.simulator.cell import SimCell, plain_racks
+from rackwright.simulator.cell import plain_racks
 from rackwright.simulator.failures import BadModel, FailureModel
-from rackwright.simulator.generator import SOURCES, generated
-from rackwright.simulator.mixture import Habits, jobs
+from rackwright.simulator.generator import SOURCES
 from rackwright.simulator.policies import Setup, UnknownPolicy, setups
-from rackwright.simulator.readers import Trace
-from rackwright.simulator.recording import Recorder
 from rackwright.simulator.report import NoPlots, row_of, write
-from rackwright.simulator.running import Outcome, Plan, as_json, run
+from rackwright.simulator.running import Outcome, Plan, as_json
+from rackwright.simulator.sidebyside import Task, Workload, cores, run_all
 from rackwright.simulator.stopping import Stop, stopping
-from rackwright.simulator.workload import DAY, BadTrace, SimJob
+from rackwright.simulator.workload import DAY, BadTrace
 from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
 
 INTERRUPTED = 130
@@ -142,11 +139,19 @@ def _mixture(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory for the report."
 )
 @click.option("--record", is_flag=True, help="Keep each policy's ledger in the directory too.")
+@click.option(
+    "--processes",
+    type=Whole(1, 256),
+    default=cores,
+    show_default="one for each core",
+    help="Policies that run side by side.",
+)
 @json_option
 def simulate(
     racks: tuple[RackSpec, ...],
     policies: list[Setup],
     out: Path | None,
+    processes: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -166,14 +171,20 @@ def simulate(
         if options["record"] and out is None:
             raise BadInput("--record needs --out")
         with stopping() as stop:
-            outcomes = list(_run_all(policies, plan, options, out, stop))
+            found = _run_all(policies, plan, options, out, processes, stop)
+        outcomes = [one for one in found if one is not None]
+        if not outcomes:
+            raise SystemExit(INTERRUPTED)  # it was told to end before anything had begun
         about = _about(racks, options)
         if out is not None:
-            write(outcomes, about, out, not_run=[one.name for one in policies[len(outcomes) :]])
+            not_run = [one.name for one, made in zip(policies, found, strict=True) if made is None]
+            write(outcomes, about, out, not_run=not_run)
     except BadTrace as error:
         raise BadInput(str(error), field=error.column or "--trace") from error
     except BadModel as error:
         raise BadInput(str(error), field=error.knob) from error
+    except BrokenProcessPool as error:
+        raise Failure("a run was killed; is there memory for --processes of them?") from error
     except NoPlots as error:
         raise Failure(str(error)) from error
     except OSError as error:
@@ -211,58 +222,45 @@ def _plan(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Plan:
     )
 
 
-def _jobs(
-    racks: tuple[RackSpec, ...], options: dict[str, Any]
-) -> tuple[Iterator[SimJob], Trace | None]:
-    """The same jobs each time it is asked, and the trace that they are read from."""
-    gpus = max(rack.gpus_per_node for rack in racks)
-    habits = Habits(seed=options["seed"], gpus_per_node=gpus)
-    if options["trace"] is not None:
-        trace = Trace(options["trace"])
-        return jobs(trace.rows(sort=options["sort"]), habits), trace
-    installed = sum(len(rack.nodes) * rack.gpus_per_node for rack in racks)
-    rows = generated(
-        options["generate"],
-        load_gpus=options["load"] * installed,
-        span_s=options["days"] * DAY,
-        seed=options["seed"],
+def _workload(options: dict[str, Any]) -> Workload:
+    return Workload(
+        trace=options["trace"],
+        sort=options["sort"],
+        mixture=tuple(options["generate"] or ()),
+        load=options["load"],
     )
-    return jobs(rows, habits), None
 
 
 def _run_all(
-    policies: list[Setup], plan: Plan, options: dict[str, Any], out: Path | None, stop: Stop
-) -> Iterator[Outcome]:
-    for number, setup in enumerate(policies, 1):
-        recorders = []
-        if options["record"] and out is not None:
-            recorders = [Recorder(directory=out / f"ledger-{setup.name}")]
-        work, trace = _jobs(plan.racks, options)
-        with _progress() as progress:
-            task = progress.add_task(f"{setup.name} ({number} of {len(policies)})", total=1.0)
-            outcome = run(
-                setup,
-                work,
-                plan,
-                told=partial(_tell_share, progress, task, plan, trace),
-                recorders=[one.watch for one in recorders],
-                stop=stop,
-            )
-        for recorder in recorders:
-            recorder.flush()
-        yield outcome
-        if stop.asked:
-            return
+    policies: list[Setup],
+    plan: Plan,
+    options: dict[str, Any],
+    out: Path | None,
+    processes: int,
+    stop: Stop,
+) -> list[Outcome | None]:
+    record = out if options["record"] else None
+    tasks = [
+        Task(
+            setup=setup,
+            plan=plan,
+            workload=_workload(options),
+            record=None if record is None else record / f"ledger-{setup.name}",
+        )
+        for setup in policies
+    ]
+    with _progress() as progress:
+        bars = [
+            progress.add_task(f"{one.name} ({place} of {len(policies)})", total=1.0, visible=False)
+            for place, one in enumerate(policies, 1)
+        ]
 
+        def told(place: int, share: float) -> None:
+            if share and not progress.tasks[place].visible:
+                progress.reset(bars[place], visible=True)
+            progress.update(bars[place], completed=share)
 
-def _tell_share(
-    progress: Progress, task: TaskID, plan: Plan, trace: Trace | None, cell: SimCell, at: float
-) -> None:
-    """How much is done: of the time, or of the trace that is run to its end."""
-    if plan.span_s is not None:
-        progress.update(task, completed=at / plan.span_s)
-    elif trace is not None:
-        progress.update(task, completed=trace.share * cell.done / max(1, cell.submitted))
+        return run_all(tasks, processes=processes, stop=stop, told=told)
 
 
 def _progress() -> Progress:

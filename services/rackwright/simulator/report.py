@@ -76,7 +76,7 @@ def write(
     for outcome in outcomes:
         path = out / f"events-{outcome.setup.name}.jsonl"
         with open(path, "w", encoding="utf-8") as file:
-            file.writelines(_line(one) + "\n" for one in outcome.metrics.happenings)
+            file.writelines(_line(one) + "\n" for one in outcome.happenings)
     (out / "report.html").write_text(page(outcomes, about, not_run), encoding="utf-8")
 
 
@@ -206,7 +206,7 @@ def _over_time(outcomes: Sequence[Outcome], what: str, label: str) -> str:
     figure = _figure(10, 2.8)
     axes = figure.add_subplot()
     for place, outcome in enumerate(outcomes):
-        samples = outcome.metrics.samples
+        samples = outcome.samples
         axes.plot(
             [one.at / DAY for one in samples],
             [getattr(one, what) for one in samples],
@@ -235,15 +235,15 @@ def _broken(outcomes: Sequence[Outcome]) -> str:
 
 
 def _timeline(outcome: Outcome) -> str:
-    shown = outcome.metrics.happenings[:TIMELINE]
+    shown = outcome.happenings[:TIMELINE]
     rows = "".join(
         f"<tr><td>{one.at / HOUR:.2f} h</td><td>{escape(one.kind)}</td>"
         f"<td>{escape(one.job)}</td><td>{escape(one.text)}</td></tr>"
         for one in shown
     )
-    left = len(outcome.metrics.happenings) - len(shown)
+    left = len(outcome.happenings) - len(shown)
     more = f"<p><small>{left} more in the file of events</small></p>" if left > 0 else ""
-    name, count = escape(outcome.setup.name), len(outcome.metrics.happenings)
+    name, count = escape(outcome.setup.name), len(outcome.happenings)
     head = "<tr><th>after</th><th>what</th><th>job</th><th></th></tr>"
     table = f"<div class='wide'><table class='events'>{head}{rows}</table></div>" if shown else ""
     return f"<details><summary>{name}: {count} events</summary>{table}{more}</details>"

@@ -13,7 +13,7 @@ from rackwright.core.occupancy import GpuState
 from rackwright.host.steps import Step
 from rackwright.simulator.cell import SimCell
 from rackwright.simulator.failures import FailureModel
-from rackwright.simulator.metrics import Ended, Metrics, Sample
+from rackwright.simulator.metrics import Ended, Happening, Metrics, Sample
 from rackwright.simulator.policies import Setup
 from rackwright.simulator.stopping import Stop
 from rackwright.simulator.timing import Timing
@@ -41,11 +41,14 @@ class Plan:
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """One policy's run. `partial`: it was stopped before its end."""
+    """One policy's run: what came of it as plain values, the cell each hour, what happened when,
+    and each job that ended. `partial`: it was stopped before its end."""
 
     setup: Setup
-    metrics: Metrics
     result: dict[str, Any]
+    samples: list[Sample]
+    happenings: list[Happening]
+    ended: list[Ended]
     partial: bool = False
 
 
@@ -105,7 +108,14 @@ def run(
     result["work_goodput"] = (cell.world.work_done() - work) / there if there else 0.0
     result["partial"] = partial
     result["cpu_s"] = round(time.process_time() - began, 3)
-    return Outcome(setup=setup, metrics=metrics, result=result, partial=partial)
+    return Outcome(
+        setup=setup,
+        result=result,
+        samples=metrics.samples,
+        happenings=metrics.happenings,
+        ended=metrics.ended,
+        partial=partial,
+    )
 
 
 def _settle(cell: SimCell) -> None:

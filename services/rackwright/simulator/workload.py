@@ -23,6 +23,10 @@ class BadTrace(ValueError):
         self.column = column
         self.what = what
 
+    def __reduce__(self) -> tuple[type["BadTrace"], tuple[str, int | None, str | None, str]]:
+        """It may be raised in another process than it is told in."""
+        return type(self), (self.path, self.row, self.column, self.what)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -114,9 +114,23 @@ def test_bad_input_is_named(words: list[str], message: str) -> None:
     assert message in result.output
 
 
-def test_a_bad_row_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policies", ["rackwright", "rackwright,scatter"])
+def test_a_bad_row_is_named_whichever_process_read_it(tmp_path: Path, policies: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(TRACE + "d,130,4,-1\n", encoding="utf-8")
-    result = simulate("--topology", "2x18", "--trace", str(path))
+    words = ["--policy", policies, "--processes", "2"]
+    result = simulate("--topology", "2x18", "--trace", str(path), *words)
     assert result.exit_code == 2
     assert "bad.csv, row 5, column duration_s: -1 is negative" in result.output
+
+
+def test_side_by_side_the_same_is_found(trace: str) -> None:
+    found = []
+    for processes in ("1", "3"):
+        words = ["--policy", "rackwright,scatter,fcfs", "--processes", processes]
+        policies = results("--topology", "3x18", "--trace", trace, "--unavailable", "0.02", *words)
+        for one in policies:
+            del one["cpu_s"], one["engine"]["memory_mb"]
+        found.append(policies)
+    assert [one["policy"] for one in found[0]] == ["rackwright", "scatter", "fcfs"]
+    assert found[0] == found[1]

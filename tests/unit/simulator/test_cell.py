@@ -168,7 +168,7 @@ def test_strictly_in_order_a_small_job_waits_behind_a_large_one() -> None:
     waits = {}
     for policy in ("rackwright", "fcfs"):
         found = outcome(policy, list(work))
-        waits[policy] = next(one.wait_s for one in found.metrics.ended if one.gpus == 4)
+        waits[policy] = next(one.wait_s for one in found.ended if one.gpus == 4)
     assert waits["rackwright"] < 60.0
     assert waits["fcfs"] > HOUR
 
