@@ -92,10 +92,12 @@ class Course:
 @dataclass(slots=True)
 class Contender:
     """A mind that is asked at each turn what is due, at most `group` entries. What still holds of a
-    refused offer is offered again; like the placer it says less at once while others come first."""
+    refused offer is offered again; like the placer it says less at once while others come first.
+    `yields`: nothing is offered while a failure is unanswered."""
 
     service: str
     due: Callable[[Fleet, Turn, int], Iterable[Effect]]
+    yields: bool = False
     group: int = MAX_ENTRIES
 
     def start(self, copy: int) -> None:
@@ -111,6 +113,8 @@ class Contender:
                 return None, []
             case Refused(offer=offer):
                 self.group = fewer(self.group, len(offer.entries))
+                if self.yields and recovery_first(fleet, event.now) is not None:
+                    return None, []  # as the placer does: it is decided anew after the recovery
                 return None, _what_holds(fleet, offer, self.group)
             case _:
                 return None, []
@@ -249,7 +253,7 @@ def _with_wake(entries: list[Any], mono: float) -> Iterable[Effect]:
 def minds(course: Course) -> dict[str, tuple[Machine[Any], int]]:
     """The six by name, each with its ordinal."""
     return {
-        "placer": (Contender("placer", Placer(course)), 0),
+        "placer": (Contender("placer", Placer(course), yields=True), 0),
         "intake": (Contender("placer", Intake(course)), 1),
         "monitor-0": (Contender("health-monitor", Monitor(course, 0)), 0),
         "monitor-1": (Contender("health-monitor", Monitor(course, 1)), 1),

@@ -3,8 +3,9 @@
 What a service knows is immutable and has no cycles: counting references frees it. Left to itself
 the collector nevertheless looks through all that came since the last time whenever it has grown by
 a quarter, in every copy of every service at the same commit, since all fold the same. In a burst
-of 750 faults that held the spare-manager up for 271 ms (two cores, six processes). So it looks when
-the process rests, every few seconds, and not again at what was there then; once an hour at all.
+of 750 faults that held the spare-manager up for 271 ms (two cores, six processes). So it is told to
+look while the process rests, every few seconds, and leaves alone what it has looked at once, but
+for a look at everything each hour.
 """
 
 import gc
