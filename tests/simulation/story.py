@@ -160,8 +160,14 @@ def _heal(world: World, users: Users, nemesis: Nemesis) -> None:
 
 
 def _repair(world: World, users: Users, nemesis: Nemesis) -> None:
-    """Whatever a repair is asked for is repaired: rebooted, and said so."""
-    for rack in world.ledger.fleet.racks.values():
+    """Whatever a repair is asked for is repaired: rebooted, and said so. What was refused because
+    the cell was read only then is wished for again."""
+    fleet = world.ledger.fleet
+    for automation in (one for one, until in fleet.paused.items() if until > fleet.time):
+        users.wish(ADMIN, Unpause(automation=automation))
+    for rack in fleet.racks.values():
+        if rack.held_until > fleet.time:
+            users.wish(ADMIN, ReleaseRack(rack=rack.spec.rack))
         for node in rack.nodes:
             if in_repair(node) and _idle(world.ledger.fleet, node):
                 host = world.nodes[node.name]

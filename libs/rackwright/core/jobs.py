@@ -242,6 +242,10 @@ class Job:
         """Its slices and those it goes on without, by index."""
         return tuple(sorted((*self.slices, *self.shed), key=_index))
 
+    def has_been_up(self, part: Slice) -> bool:
+        """Have all ranks of this slice run at some time since they have their nodes?"""
+        return all(one <= self.started for one in part.incarnations)
+
     def has_rank(self, rank: int) -> bool:
         """Is there such a rank now?"""
         if not self.shed:

@@ -74,9 +74,11 @@ class Climb:
 
     @property
     def _serves_on(self) -> bool:
-        """Is all that is wrong with a movable service's slice that it should leave?"""
-        wounds = self.triage
-        return moves_beside(self.case.job) and not (wounds.leave or wounds.restart)
+        """Is all that is wrong with a movable service's slice that it should leave? One that has
+        not been up yet serves nobody, and could begin after its successor."""
+        job, wounds = self.case.job, self.triage
+        serves = moves_beside(job) and job.has_been_up(self.case.part)
+        return serves and not (wounds.leave or wounds.restart)
 
     def _beside(self) -> list[Healing]:
         """As a whole, to nodes that are free now; else it stays until there are such."""

@@ -4,8 +4,17 @@ from dataclasses import dataclass
 
 from rackwright.core.evolve import evolve
 from rackwright.core.fleet import Fleet
+from rackwright.core.fold.seats import serving_on
 from rackwright.core.index import bits
-from rackwright.core.jobs import Job, Slice, Wound, WoundKind, need_of, protected
+from rackwright.core.jobs import (
+    Job,
+    Slice,
+    Wound,
+    WoundKind,
+    is_movable,
+    need_of,
+    protected,
+)
 from rackwright.core.legality.seats import node_takes
 from rackwright.core.policy.ask import Ask, Same, ask_of
 from rackwright.core.policy.cut import Cut, Piece
@@ -77,7 +86,9 @@ def case_of(fleet: Fleet, job: Job, part: Slice, wounds: tuple[Wound, ...], now:
 
 
 def _ask(fleet: Fleet, job: Job, part: Slice, now: float) -> Ask:
-    """The job's constraints; no node that it was driven from lately, nor its own, comes again."""
+    """The job's constraints; no node that it was driven from lately, nor its own, comes again. Nor
+    does one on which an old worker of it serves on: it would wait for that one to go, and that one
+    for the job to run."""
     spec = job.spec
     piece = Piece(
         index=part.index,
@@ -91,6 +102,9 @@ def _ask(fleet: Fleet, job: Job, part: Slice, now: float) -> Ask:
     ask = ask_of(fleet, job, Cut(pieces=(piece,), node_gpus=only, needs=()), 0)
     barred = driven_from(fleet, job, now, ask.barred)
     barred[part.rack] = barred.get(part.rack, 0) | part.mask
+    for worker in serving_on(fleet, job.id) if is_movable(spec) else ():
+        place = fleet.leaving[worker]
+        barred[place.rack] = barred.get(place.rack, 0) | 1 << place.node
     return evolve(ask, barred=barred, across=len(job.slices) > 1)
 
 

@@ -103,10 +103,6 @@ def _replicas(job: Job, group: int) -> tuple[frozenset[int], frozenset[int]]:
         if wound.kind is not WoundKind.DRAIN
     }
     parts = [part for part in job.slices if part.group == group]
-    down = {
-        part.replica
-        for part in parts
-        if gang_of(part) in hurt or any(one > job.started for one in part.incarnations)
-    }
+    down = {part.replica for part in parts if gang_of(part) in hurt or not job.has_been_up(part)}
     there = frozenset(part.replica for part in parts)
     return there, there - down

@@ -10,14 +10,21 @@ from rackwright.core.legality import illegal
 from rackwright.core.policy.defrag import Outcome, entry_of, judge
 from rackwright.core.policy.victims import may_evict
 from rackwright.core.projection import assignments
-from rackwright.wire.entries.job import JobCancelled, JobShrunk, JobStarted, SlicePlacement
+from rackwright.wire.entries.job import (
+    JobCancelled,
+    JobRequeued,
+    JobShrunk,
+    JobStarted,
+    SlicePlacement,
+)
+from rackwright.wire.entries.node import NodeUncordoned
 from rackwright.wire.entries.slice import DefragPlanned, SliceMoved, SliceSwapped
-from rackwright.wire.ids import JobId, Owner, PlanId, RackId
+from rackwright.wire.ids import JobId, NodeId, Owner, PlanId, RackId
 from rackwright.wire.jobs import Group, JobClass, JobSpec
 from rackwright.wire.policy import Policy
 from rackwright.wire.reasons import Reason, Rung, RungTaken
 from tests.support.fleets import Cell, cell
-from tests.support.recovery import decided, drain
+from tests.support.recovery import crash, decided, drain
 from tests.unit.core.policy.defrag_cells import HOUR, block, fill, pass_time
 
 MOVABLE: dict[str, Any] = {"job_class": JobClass.SERVICE, "movable": True}
@@ -63,6 +70,45 @@ def test_on_a_drained_node_it_serves_on_until_its_successor_does() -> None:
     assert JobId("web") in made.fleet.leaving_of
     made.start("web")
     assert lines(made, "r0") == ({"web/0/2"}, set(), {"web/0/1"})
+
+
+def test_one_that_has_not_been_up_serves_nobody_and_leaves_as_other_work_does() -> None:
+    made = cell(1, 4)
+    made.sit("web", "r0", [0], start=False, **MOVABLE)
+    drain(made, "r0-n00")
+    (entry,) = decided(made, "web")
+    assert not entry.overlaps
+    made.add(entry)
+    assert lines(made, "r0") == (set(), {"web/0/2"}, {"web/0/1"})
+
+
+def test_a_successor_that_is_drained_before_it_is_up_leaves_and_the_old_one_serves_on() -> None:
+    made = cell(1, 4)
+    made.sit("web", "r0", [0], **MOVABLE)
+    drain(made, "r0-n00")
+    made.add(*decided(made, "web"))
+    place = made.job("web").slices[0].nodes[0]
+    drain(made, f"r0-n{place:02d}")
+    (entry,) = decided(made, "web")
+    assert not entry.overlaps
+    made.add(entry)
+    assert lines(made, "r0") == (set(), {"web/0/3"}, {"web/0/2"})
+    made.start("web")  # so web/0/2 has ended
+    assert lines(made, "r0") == ({"web/0/3"}, set(), {"web/0/1"})
+
+
+def test_nobody_is_put_where_the_old_one_serves_on() -> None:
+    made = cell(1, 3)
+    made.sit("web", "r0", [0], **MOVABLE)
+    made.sit("other", "r0", [2], preemptible=False)
+    drain(made, "r0-n00")
+    made.add(*decided(made, "web"))
+    made.add(NodeUncordoned(node=NodeId("r0-n00"), by=Owner("op")))
+    made.unfit("r0-n01")
+    (entry,) = decided(made, "web")
+    assert isinstance(entry, JobRequeued), "its old node is free, but it waits for the new one"
+    made.add(entry)
+    assert lines(made, "r0") == ({"other/0/1"}, set(), {"web/0/1", "web/0/2"})
 
 
 def test_where_there_is_no_room_it_stays_and_the_drain_waits() -> None:
@@ -216,6 +262,16 @@ def test_a_plan_lets_it_serve_on_until_it_runs_at_home() -> None:
     assert (stop, {line.partition("/")[0] for line in gated}) == (set(), {"p"})
     made.add(JobStarted(job=JobId("web"), membership=2))
     assert lines(made, "r0")[2] == old
+
+
+def test_a_plan_waits_for_one_that_is_not_up() -> None:
+    made = plan_cell(retry_budget=1)
+    crash(made, "web", 1)
+    made.add(*decided(made, "web"))
+    assert planned(made) is None
+    made.start("web")
+    pass_time(made, HOUR)
+    assert planned(made) is not None
 
 
 def test_a_plan_that_has_no_free_home_for_it_is_none() -> None:
