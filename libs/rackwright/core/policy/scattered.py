@@ -67,6 +67,7 @@ def _scatter(draft: Draft, gang: Gang, rooms: Rooms, *, broken_only: bool) -> li
         draft.take(seat)
         seats.append(seat)
         left -= part
+        _look_into(draft, gang, number, rooms)  # it may have room for another part
     return seats
 
 
@@ -93,14 +94,20 @@ def _rooms(draft: Draft, gang: Gang) -> Rooms:
             empty = shape.empty and shape.full >= draft.ask.whole
             _add(rooms, draft.ask, gang, shape.full - shape.target, empty, here)
     for number in bits(looked):
-        rack = draft.fleet.racks[number]
-        alike = draft.alike(rack, draft.open_nodes(rack))
-        free = max((nodes.bit_count() for nodes in alike), default=0)
-        mine = number in draft.taken
-        empty = rack.shape.empty and not mine and free >= draft.ask.whole
-        if not _crowded(draft, number):
-            _add(rooms, draft.ask, gang, free - rack.shape.target, empty, 1 << number)
+        _look_into(draft, gang, number, rooms)
     return rooms
+
+
+def _look_into(draft: Draft, gang: Gang, number: int, rooms: Rooms) -> None:
+    """Add the room that the job may have in this rack now."""
+    if _crowded(draft, number):
+        return
+    rack = draft.fleet.racks[number]
+    alike = draft.alike(rack, draft.open_nodes(rack))
+    free = max((nodes.bit_count() for nodes in alike), default=0)
+    mine = number in draft.taken
+    empty = rack.shape.empty and not mine and free >= draft.ask.whole
+    _add(rooms, draft.ask, gang, free - rack.shape.target, empty, 1 << number)
 
 
 def _crowded(draft: Draft, number: int) -> bool:

@@ -295,6 +295,16 @@ def test_preferred_is_required_while_it_fits_then_the_fewest_racks() -> None:
     assert why_placed(made.fleet, made.job("p"), found).code == "placed.scattered"
 
 
+@pytest.mark.parametrize("topology", [TopologyNeed.PREFERRED, TopologyNeed.ANY])
+def test_several_parts_may_be_in_one_rack(topology: TopologyNeed) -> None:
+    made = cell(2)
+    made.sit("x", "r0", range(3), restartable=False, topology=TopologyNeed.ANY)
+    made.sit("y", "r1", range(16), restartable=False, topology=TopologyNeed.ANY)
+    spec: dict[str, Any] = {"slice_nodes": 8, "topology": topology}
+    assert where(put(made, nodes=16, **spec)) == [("r0", 8), ("r0", 7), ("r1", 1)]
+    assert put(made, "k", nodes=16, max_per_rack=1, **spec) is None
+
+
 def test_any_takes_broken_racks_first() -> None:
     made = cell(3)
     made.sit("x", "r1", range(10), restartable=False)
