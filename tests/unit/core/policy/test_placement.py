@@ -1,5 +1,7 @@
 """The order in which racks are preferred, one criterion at a time."""
 
+from typing import Any
+
 import pytest
 
 from rackwright.core.policy.checkplacement import check_placement
