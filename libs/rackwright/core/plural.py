@@ -1,4 +1,4 @@
-"""One of a thing: `1 nodes are free` becomes `1 node is free`."""
+"""Numbers in sentences: `1 nodes are free` becomes `1 node is free`, and none in powers of ten."""
 
 import re
 
@@ -24,3 +24,10 @@ def _said(found: re.Match[str]) -> str:
     thing = _ODD.get(things, things[:-1])
     rest = f" {_VERBS.get(after, after)}" if after else ""
     return f"1 {found[1]}{thing}{rest}"
+
+
+def digits(number: float) -> str:
+    """Three digits of a number that is not negative: `1,813`, `53.2`, `0.0143`, `under 0.0001`."""
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.3g}" if number >= 0.0001 or not number else "under 0.0001"

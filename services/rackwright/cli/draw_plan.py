@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.core.experience import Experience
+from rackwright.core.plural import digits
+from rackwright.core.policy.advice import Crossing
 from rackwright.core.policy.estimates import Estimate
 from rackwright.core.policy.planning import (
     ASSUMPTIONS,
@@ -110,8 +112,8 @@ def _spares(found: Answer, line: SizeLine) -> Group:
         table.add_row(
             str(one.spares),
             f"{one.interruptions:,.0f}",
-            f"{one.unswappable:,.3g}" if one.unswappable < 100 else f"{one.unswappable:,.0f}",
-            f"{one.rack_faults:,.3g}",
+            digits(one.unswappable),
+            digits(one.rack_faults),
             f"{one.lost_with_swap_gpu_h:,.0f}",
             f"{one.lost_without_swap_gpu_h:,.0f}",
             *((f"{saved:,.0f}",) if priced else ()),
@@ -123,15 +125,20 @@ def _spares(found: Answer, line: SizeLine) -> Group:
 
 
 def _crossings(found: Answer) -> Text:
-    """Where two sizes change places: `below` leads while nodes are away less than that."""
+    """Where two sizes change places, a line for each two: they may do so twice."""
     if not found.crossings:
         return Text("one slice size leaves most usable nodes, however often nodes are away")
-    told = [
-        f"\n  {one.below} while nodes are away less than {one.unavailable:.2%} of the time,"
-        f" {one.above} above that"
-        for one in found.crossings
-    ]
-    return Text("of two slice sizes this one leaves more usable nodes:" + "".join(told))
+    pairs: dict[frozenset[int], list[Crossing]] = {}
+    for one in sorted(found.crossings, key=lambda one: one.unavailable):
+        pairs.setdefault(frozenset((one.below, one.above)), []).append(one)
+    told = ["of two slice sizes this one leaves more usable nodes, by how long nodes are away:"]
+    for of_two in pairs.values():
+        first, ends = of_two[0], [f" up to {one.unavailable:.2%}" for one in of_two[1:]]
+        line = f"  {first.below} below {first.unavailable:.2%} of the time"
+        for one, end in zip(of_two, [*ends, " above that"], strict=True):
+            line += f", {one.above}{end}"
+        told.append(line)
+    return Text("\n".join(told))
 
 
 def _recommendation(found: Answer) -> Iterator[Text]:

@@ -1,7 +1,12 @@
 """`rackwright simulate`: what policies make of a workload and its failures, in virtual time."""
 
+import os
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +16,21 @@ from rich.table import Table
 
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.numbers import Number, Whole
+from rackwright.cli.policyfile import read_policy
 from rackwright.cli.session import explained, json_option
 from rackwright.cli.show import console
 from rackwright.host.files.topologyfile import read_topology
 from rackwright.simulator.cell import plain_racks
 from rackwright.simulator.failures import BadModel, FailureModel
 from rackwright.simulator.generator import SOURCES
-from rackwright.simulator.policies import Setup, UnknownPolicy, setups
-from rackwright.simulator.report import NoPlots, row_of, write
+from rackwright.simulator.policies import POLICIES, Setup, UnknownPolicy, setups
+from rackwright.simulator.report import NoPlots, row_of, what_is_missing, write
 from rackwright.simulator.running import Outcome, Plan, as_json
 from rackwright.simulator.sidebyside import Task, Workload, cores, run_all
 from rackwright.simulator.stopping import Stop, stopping
 from rackwright.simulator.workload import DAY, BadTrace
 from rackwright.wire.nodes import MAX_GPUS, MAX_RACK_NODES, RackSpec
+from rackwright.wire.policy import Policy
 
 INTERRUPTED = 130
 LEAST = 0.001  # days or hours
@@ -59,10 +66,32 @@ def _racks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[Rack
 
 
 def _setups(ctx: click.Context, param: click.Parameter, value: str) -> list[Setup]:
-    try:
-        return setups(value)
-    except UnknownPolicy as error:
-        raise click.BadParameter(str(error)) from error
+    """`rackwright:slice_nodes=8:spares_large=1` is a policy with other settings."""
+    found: list[Setup] = []
+    for text in value.split(","):
+        name, *told = (part.strip() for part in text.split(":"))
+        try:
+            chosen = setups(name)
+        except UnknownPolicy as error:
+            raise click.BadParameter(str(error)) from error
+        changed = {knob: setting for one in told for knob, setting in [_setting(one)]}
+        found += [
+            replace(one, name=":".join((one.name, *told)), settings={**one.settings, **changed})
+            for one in chosen
+        ]
+    twice = [name for name, count in Counter(one.name for one in found).items() if count > 1]
+    if twice:
+        raise click.BadParameter(f"{twice[0]} is named twice")
+    return found
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    knob, equals, value = text.partition("=")
+    if knob not in {field.name for field in fields(Policy)} or not equals:
+        what = f"unknown setting {knob!r}" if equals else f"{text!r} is no SETTING=VALUE"
+        raise click.BadParameter(f"{what}: docs/policies.md lists them")
+    with explained():
+        return knob, getattr(read_policy(f"{knob}: {value}".encode(), name=text), knob)
 
 
 def _mixture(
@@ -96,16 +125,27 @@ def _mixture(
 @click.option("--trace", type=click.Path(path_type=Path), help="Jobs: CSV, or Philly's JSON.")
 @click.option("--sort", is_flag=True, help="The trace is not in order of submit times.")
 @click.option(
-    "--generate", callback=_mixture, metavar="NAME=SHARE,...", help="Jobs drawn: kalos, itp."
+    "--generate",
+    callback=_mixture,
+    metavar="NAME=SHARE,...",
+    help="Jobs drawn: kalos, itp, by shares of the work; needs --days.",
 )
 @click.option(
-    "--load", type=Number(LEAST, 100), default=0.8, show_default=True, help="Of generated jobs."
+    "--load",
+    type=Number(LEAST, 100),
+    default=0.8,
+    show_default=True,
+    help="Work of generated jobs, as a share of the cell's GPUs.",
 )
 @click.option(
     "--days", type=Number(LEAST, MOST), help="Length of a run; with a trace: until it is done."
 )
 @click.option(
-    "--warm-days", type=Number(0, MOST), default=0.0, show_default=True, help="Not counted."
+    "--warm-days",
+    type=Number(0, MOST),
+    default=0.0,
+    show_default=True,
+    help="Days at the start that are not counted: the cell fills.",
 )
 @click.option(
     "--policy",
@@ -113,7 +153,8 @@ def _mixture(
     callback=_setups,
     default="rackwright",
     show_default=True,
-    help="Policies by name, with commas between, or `all`.",
+    help=f"With commas between: {', '.join(POLICIES)}; `all`; with other settings as"
+    " NAME:SETTING=VALUE.",
 )
 @click.option(
     "--unavailable", type=Number(0, 0.99), default=0.0, show_default=True, help="Nodes, 0 to 1."
@@ -124,7 +165,13 @@ def _mixture(
 @click.option(
     "--rack-mtbi-days", type=Number(LEAST, MOST), help="Days between faults of a whole rack."
 )
-@click.option("--rack-repair-hours", type=Number(LEAST, MOST), default=4.0, show_default=True)
+@click.option(
+    "--rack-repair-hours",
+    type=Number(LEAST, MOST),
+    default=4.0,
+    show_default=True,
+    help="Of a whole rack.",
+)
 @click.option(
     "--job-gpu-days", type=Number(LEAST, MOST), help="GPU-days between a job's own failures."
 )
@@ -163,22 +210,35 @@ def simulate(
     \b
     Examples:
       rackwright simulate --topology 140x18 --trace jobs.csv --policy rackwright,scatter --out r
+      rackwright simulate --generate kalos=0.7,itp=0.3 --days 8 --unavailable 0.02 \\
+        --policy rackwright,rackwright:slice_nodes=8:spares_large=1
       rackwright simulate --generate kalos=0.7,itp=0.3 --load 0.8 --days 16 --warm-days 4 \\
         --unavailable 0.01 --policy all --seed 1 --out report
     """
-    try:
+    with _told_plainly():
         plan = _plan(racks, options)
         if options["record"] and out is None:
             raise BadInput("--record needs --out")
         with stopping() as stop:
+            stop.heard.append(_acknowledge)
             found = _run_all(policies, plan, options, out, processes, stop)
         outcomes = [one for one in found if one is not None]
-        if not outcomes:
-            raise SystemExit(INTERRUPTED)  # it was told to end before anything had begun
-        about = _about(racks, options)
-        if out is not None:
-            not_run = [one.name for one, made in zip(policies, found, strict=True) if made is None]
-            write(outcomes, about, out, not_run=not_run)
+        not_run = [one.name for one, made in zip(policies, found, strict=True) if made is None]
+        if outcomes and out is not None:
+            write(outcomes, _about(racks, options), out, not_run=not_run)
+    if outcomes:
+        _tell(outcomes, out, as_json)
+    if missing := what_is_missing(outcomes, not_run):
+        click.echo(f"partial, and not to be compared: {missing}", err=True)
+    if stop.asked:
+        raise SystemExit(INTERRUPTED)
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """What went wrong, as a person is told."""
+    try:
+        yield
     except BadTrace as error:
         raise BadInput(str(error), field=error.column or "--trace") from error
     except BadModel as error:
@@ -189,9 +249,11 @@ def simulate(
         raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(f"{error.filename}: {error.strerror}") from error
-    _tell(outcomes, out, as_json)
-    if stop.asked:
-        raise SystemExit(INTERRUPTED)
+
+
+def _acknowledge() -> None:
+    """Said in a signal handler: written at once, past whatever else is being written."""
+    os.write(sys.stderr.fileno(), b"\nstopping; a second Ctrl-C ends it at once\n")
 
 
 def _plan(racks: tuple[RackSpec, ...], options: dict[str, Any]) -> Plan:
@@ -256,7 +318,7 @@ def _run_all(
         ]
 
         def told(place: int, share: float) -> None:
-            if share and not progress.tasks[place].visible:
+            if not progress.tasks[place].visible:
                 progress.reset(bars[place], visible=True)
             progress.update(bars[place], completed=share)
 

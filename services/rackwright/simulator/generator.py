@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rackwright.simulator.stopping import Stop
 from rackwright.simulator.workload import DAY, Row
 
 LONGEST_S = 7 * DAY
@@ -106,14 +107,14 @@ def mean_length(known: Quantiles) -> float:
 
 
 def arrivals(
-    source: Source, *, gpu_s_per_s: float, span_s: float, rng: random.Random
+    source: Source, *, gpu_s_per_s: float, span_s: float, rng: random.Random, stop: Stop
 ) -> Iterator[Row]:
     """Jobs of one source with Poisson arrivals, of so much work a second on average."""
     if gpu_s_per_s <= 0:
         return
     between = source.mean_gpu_s() / gpu_s_per_s
     at, number = rng.expovariate(1 / between), 0
-    while at < span_s:
+    while at < span_s and not stop.asked:
         gpus, seconds = source.draw(rng)
         number += 1
         yield Row(
@@ -128,13 +129,20 @@ def arrivals(
 
 
 def generated(
-    shares: Sequence[tuple[Source, float]], *, load_gpus: float, span_s: float, seed: int
+    shares: Sequence[tuple[Source, float]],
+    *,
+    load_gpus: float,
+    span_s: float,
+    seed: int,
+    stop: Stop | None = None,
 ) -> list[Row]:
-    """Jobs of several sources, each with its share of the work, by submit time.
+    """Jobs of several sources, each with its share of the work, by submit time; those that were
+    drawn before `stop` was asked for.
 
     The lengths are scaled at the end (within the limit of seven days) so that the work offered is
     exactly `load_gpus` x `span_s`: chance alone would miss it by a tenth and more.
     """
+    stop = stop or Stop()
     total = sum(share for _, share in shares)
     rows = [
         row
@@ -144,9 +152,10 @@ def generated(
             gpu_s_per_s=load_gpus * share / total,
             span_s=span_s,
             rng=random.Random(f"{seed}/{place}/{source.name}"),
+            stop=stop,
         )
     ]
-    rows = scaled(rows, load_gpus * span_s)
+    rows = [] if stop.asked else scaled(rows, load_gpus * span_s)
     return sorted(rows, key=lambda row: (row.submit_s, row.name))
 
 

@@ -19,6 +19,16 @@ class UnknownPolicy(ValueError):
         self.name = name
 
 
+SIMULATED: dict[str, Any] = {
+    "time_limit_batch_s": 3e7,
+    "time_limit_pinned_s": 3e7,
+    "time_limit_interactive_s": 3e7,
+    "interactive_owner_gpus": 1_000_000,
+    "rejoin_s": 3_600.0,
+    "block_repeat_s": 300.0,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """One policy: settings of the cell, who heals, and whether jobs care for topology.
@@ -40,14 +50,7 @@ class Setup:
         cause is looked for again as often as the simulated defragmenter looks, every 5 minutes."""
         settings = {"slice_nodes": min(16, nodes_per_rack), **self.settings}
         settings["slice_nodes"] = min(settings["slice_nodes"], nodes_per_rack)
-        return Policy(
-            time_limit_batch_s=3e7,
-            time_limit_pinned_s=3e7,
-            time_limit_interactive_s=3e7,
-            interactive_owner_gpus=1_000_000,
-            rejoin_s=3_600.0,
-            **{"block_repeat_s": 300.0, **settings},
-        )
+        return Policy(**{**SIMULATED, **settings})
 
 
 NO_SPARES = {"spares_large": 0, "spares_small": 0, "lend_spares": False}

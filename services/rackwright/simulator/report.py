@@ -102,8 +102,8 @@ def page(outcomes: Sequence[Outcome], about: dict[str, Any], not_run: Sequence[s
     return "\n".join(parts)
 
 
-def _partial(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> list[str]:
-    """What is not whole, if anything is."""
+def what_is_missing(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> str:
+    """Which runs were stopped when, and what was not run; empty if nothing is missing."""
     missing = [
         f"{one.setup.name} was stopped after {one.result['seconds'] / DAY:.2f} days"
         for one in outcomes
@@ -111,8 +111,12 @@ def _partial(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> list[str]:
     ]
     if not_run:
         missing.append(f"not run: {', '.join(not_run)}")
-    told = escape("; ".join(missing))
-    return [f"<p class='bad'><b>Partial:</b> {told}.</p>"] if missing else []
+    return "; ".join(missing)
+
+
+def _partial(outcomes: Sequence[Outcome], not_run: Sequence[str]) -> list[str]:
+    missing = escape(what_is_missing(outcomes, not_run))
+    return [f"<p class='bad'><b>Partial:</b> {missing}.</p>"] if missing else []
 
 
 def _plain(value: object) -> str:
@@ -147,6 +151,9 @@ def row_of(result: dict[str, Any]) -> dict[str, str]:
         "goodput": f"{result['goodput']:.1%}",
         "utilisation": f"{result['utilisation']:.1%}",
         "of it useful": f"{result['training_goodput']:.1%}",
+        "days": f"{result['seconds'] / DAY:.2f}",
+        "submitted": str(jobs["submitted"]),
+        "rejected": str(jobs.get("rejected", 0)),
         "finished": str(jobs.get("finished", 0)),
         "never placed": str(jobs["never_placed"]),
         "wait p50": _hours(waits.get("p50")),

@@ -11,9 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import SynchronizedArray
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from rackwright.simulator.cell import SimCell
@@ -26,6 +26,7 @@ from rackwright.simulator.running import Outcome, Plan, run
 from rackwright.simulator.stopping import Stop
 from rackwright.simulator.workload import SimJob
 
+NOT_BEGUN = -1.0
 LOOK_S = 0.2  # how often it is looked how far the others are
 
 Share = Callable[[int, float], None]
@@ -41,8 +42,9 @@ class Workload:
     mixture: tuple[tuple[Source, float], ...] = ()
     load: float = 0.0
 
-    def jobs(self, plan: Plan) -> tuple[Iterator[SimJob], Trace | None]:
-        """The same jobs each time it is asked, and the trace that they are read from.
+    def jobs(self, plan: Plan, stop: Stop) -> tuple[Iterator[SimJob], Trace | None]:
+        """The same jobs each time it is asked, and the trace that they are read from; `stop` ends
+        the drawing of them.
 
         Raises BadTrace when they are read, OSError.
         """
@@ -57,6 +59,7 @@ class Workload:
             load_gpus=self.load * installed,
             span_s=plan.span_s or 0.0,
             seed=plan.seed,
+            stop=stop,
         )
         return jobs(rows, habits), None
 
@@ -70,9 +73,12 @@ class Task:
     workload: Workload
     record: Path | None = None
 
-    def run(self, stop: Stop, told: Callable[[float], None]) -> Outcome:
-        """Run it here."""
-        work, trace = self.workload.jobs(self.plan)
+    def run(self, stop: Stop, told: Callable[[float], None]) -> Outcome | None:
+        """Run it here; None if it was told to stop before it began."""
+        told(0.0)
+        work, trace = self.workload.jobs(self.plan, stop)
+        if stop.asked:
+            return None
         recorders = [] if self.record is None else [Recorder(directory=self.record)]
 
         def share(cell: SimCell, at: float) -> None:
@@ -97,65 +103,80 @@ def run_all(
     """
     if min(processes, len(tasks)) > 1:
         return _in_processes(tasks, processes, stop, told)
-    return [
-        None if stop.asked else task.run(stop, partial(told, place))
-        for place, task in enumerate(tasks)
-    ]
+    return [task.run(stop, partial(told, place)) for place, task in enumerate(tasks)]
 
 
 def _in_processes(
     tasks: Sequence[Task], processes: int, stop: Stop, told: Share
 ) -> list[Outcome | None]:
     context = get_context("spawn")
-    word = context.Event()
-    shares: SynchronizedArray[float] = context.Array("d", len(tasks))
+    ear, mouth = context.Pipe(duplex=False)  # it is said by closing it: nobody is waited for
+    shares: SynchronizedArray[float] = context.Array("d", [NOT_BEGUN] * len(tasks))
     outcomes: list[Outcome | None] = [None] * len(tasks)
-    with _passed_on(stop, word):
+    with _passed_on(stop, mouth):
         pool = ProcessPoolExecutor(
             min(processes, len(tasks)),
             mp_context=context,
             initializer=_Here.begin,
-            initargs=(word, shares),
+            initargs=(ear, shares),
         )
         try:
-            going = {pool.submit(_run_one, place, task): place for place, task in enumerate(tasks)}
+            with _deaf_from_birth():
+                going = {pool.submit(_run_one, at, task): at for at, task in enumerate(tasks)}
             waiting: set[Future[Outcome | None]] = set(going)
             while waiting:
                 done, waiting = wait(waiting, timeout=LOOK_S, return_when=FIRST_COMPLETED)
                 for place in range(len(tasks)):
-                    told(place, shares[place])
+                    if shares[place] > NOT_BEGUN:
+                        told(place, shares[place])
                 for one in done:
                     outcomes[going[one]] = one.result()
+        except KeyboardInterrupt:
+            for child in active_children():
+                child.kill()  # it was said twice: nobody waits for a report
+            raise
         finally:
-            word.set()  # whatever ended this ends the others
+            mouth.close()  # whatever ended this ends the others
             pool.shutdown(cancel_futures=True)
+            ear.close()
     return outcomes
 
 
 @contextmanager
-def _passed_on(stop: Stop, word: Event) -> Iterator[None]:
-    stop.heard.append(word.set)
+def _passed_on(stop: Stop, mouth: Connection) -> Iterator[None]:
+    stop.heard.append(mouth.close)
     if stop.asked:
-        word.set()
+        mouth.close()
     try:
         yield
     finally:
-        stop.heard.remove(word.set)
+        stop.heard.remove(mouth.close)
+        mouth.close()
+
+
+@contextmanager
+def _deaf_from_birth() -> Iterator[None]:
+    """Processes that begin here hear nothing of a Ctrl-C that comes before they can ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Here:
     """What a process that runs tasks has of the one that began it."""
 
-    word: Event
+    ear: Connection
     shares: "SynchronizedArray[float]"
 
     @classmethod
-    def begin(cls, word: Event, shares: "SynchronizedArray[float]") -> None:
+    def begin(cls, ear: Connection, shares: "SynchronizedArray[float]") -> None:
         """A terminal tells everybody of Ctrl-C, and service managers of SIGTERM: here only the word
         of the one that began this counts."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-        cls.word, cls.shares = word, shares
+        cls.ear, cls.shares = ear, shares
         threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -173,13 +194,14 @@ def cores() -> int:
 
 
 def _run_one(place: int, task: Task) -> Outcome | None:
-    if _Here.word.is_set():
-        return None
     stop = Stop()
+
+    def listen() -> None:
+        _Here.ear.poll(None)  # nothing ever comes but the end of it
+        stop.ask()
 
     def told(share: float) -> None:
         _Here.shares[place] = share
-        if _Here.word.is_set():
-            stop.ask()
 
+    threading.Thread(target=listen, daemon=True).start()
     return task.run(stop, told)

@@ -51,7 +51,7 @@ def test_the_table_says_what_it_assumes() -> None:
     assert "2,037" in output
     assert "1,602" in output
     assert "assumed: nodes fail independently" in output
-    assert "17 while nodes are away less than 2.36% of the time, 16 above that" in output
+    assert "17 below 2.36% of the time, 16 above that" in output
 
 
 def test_a_price_makes_estimates_and_says_so() -> None:

@@ -124,6 +124,38 @@ def test_a_bad_row_is_named_whichever_process_read_it(tmp_path: Path, policies: 
     assert "bad.csv, row 5, column duration_s: -1 is negative" in result.output
 
 
+def test_a_policy_with_other_settings_is_compared_beside_it(trace: str) -> None:
+    changed = "rackwright:slice_nodes=8:spares_large=1"
+    found = results("--topology", "3x18", "--trace", trace, "--policy", f"rackwright,{changed}")
+    assert [one["policy"] for one in found] == ["rackwright", changed]
+    shares = [one["gpu_s"]["spare"] for one in found]
+    assert shares[0] != shares[1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("rackwright,rackwright", "rackwright is named twice"),
+        ("rackwright:foo=1", "unknown setting 'foo': docs/policies.md lists them"),
+        ("rackwright:slice_nodes", "'slice_nodes' is no SETTING=VALUE"),
+        ("rackwright:slice_nodes=-3", "slice_nodes: must be greater than or equal to 1"),
+        ("best:slice_nodes=3", "unknown policy 'best'"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(trace: str, policy: str, message: str) -> None:
+    result = simulate("--topology", "3x18", "--trace", trace, "--policy", policy)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_what_is_too_large_is_counted_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(TRACE + "d,130,9999,10\n", encoding="utf-8")
+    result = simulate("--topology", "3x18", "--trace", str(path))
+    shown = {" ".join(line.split()) for line in result.output.splitlines()}
+    assert {"submitted 4", "rejected 1", "finished 3"} <= shown
+
+
 def test_side_by_side_the_same_is_found(trace: str) -> None:
     found = []
     for processes in ("1", "3"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rackwright.core.plural import singular
+from rackwright.core.plural import digits, singular
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,11 @@ from rackwright.core.plural import singular
 )
 def test_one_and_more(text: str, said: str) -> None:
     assert singular(text) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1813.4, "1,813"), (53.21, "53.2"), (0.0143, "0.0143"), (8.3e-9, "under 0.0001"), (0.0, "0")],
+)
+def test_no_number_is_said_in_powers_of_ten(number: float, said: str) -> None:
+    assert digits(number) == said

@@ -7,6 +7,7 @@ are added with rates of their own. What breaks this is in `ASSUMPTIONS` and belo
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rackwright.core.plural import digits
 from rackwright.core.policy.advice import (
     Crossing,
     Rule,
@@ -260,8 +261,8 @@ def _spares_advised(question: Question, line: SizeLine) -> tuple[int | None, lis
     enough = [one for one in costless if one.exhaustions_per_rack_decade <= RARE]
     chosen = enough[0] if enough else costless[-1]
     reasons = [
-        f"{chosen.spares} spares: {chosen.unswappable:.3g} interruptions a year find none left, in"
-        f" the cell ({chosen.exhaustions_per_rack_decade:.2g} a rack in ten years)"
+        f"{chosen.spares} spares: {digits(chosen.unswappable)} interruptions a year find none left,"
+        f" in the cell ({digits(chosen.exhaustions_per_rack_decade)} a rack in ten years)"
     ]
     if not enough:
         reasons.append(
@@ -272,7 +273,7 @@ def _spares_advised(question: Question, line: SizeLine) -> tuple[int | None, lis
         reasons.append(_price(question, line.spares[chosen.spares - 1], chosen))
     if chosen.rack_faults > chosen.unswappable:
         reasons.append(
-            f"faults of whole racks ({chosen.rack_faults:.3g} a year) outnumber them: no spare"
+            f"faults of whole racks ({digits(chosen.rack_faults)} a year) outnumber them: no spare"
             " in the rack helps against those"
         )
     return chosen.spares, reasons
