@@ -5,6 +5,7 @@ operator ordered (cordon, drain) is none of its failures. While its whole rack i
 own clock stands still: that is the rack's fault and not the node's.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -58,8 +59,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What was seen: exposure in days, counts, and the estimates with their intervals."""
+    """What was seen: exposure in days, counts, and the estimates with their intervals. `cell`: its
+    racks, the nodes of most of them, and the GPUs of most nodes; None: there are none.
+    """
 
+    cell: tuple[int, int, int] | None
     node_days: float
     node_faults: int
     node_repairs: int
@@ -78,6 +82,7 @@ class Watch:
     nodes: Clock = field(default_factory=Clock)
     racks: Clock = field(default_factory=Clock)
     joined: set[str] = field(default_factory=set)
+    sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
     time: float = 0.0
 
     def take(self, fleet: Fleet, touched: Iterable[int]) -> None:
@@ -87,6 +92,7 @@ class Watch:
             self._rack(fleet.racks[number], fleet.time)
 
     def _rack(self, rack: Rack, at: float) -> None:
+        self.sizes[rack.number] = len(rack.nodes), rack.spec.gpus_per_node
         up = rack_is_up(rack)
         known = any(node.name in self.joined or node.session for node in rack.nodes)
         if known:
@@ -112,6 +118,7 @@ class Watch:
         self.nodes.end(self.time)
         self.racks.end(self.time)
         return Experience(
+            cell=self._cell(),
             node_days=self.nodes.up / DAY,
             node_faults=self.nodes.faults,
             node_repairs=self.nodes.repairs,
@@ -122,6 +129,12 @@ class Watch:
             rack_mtbi_days=time_between(self.racks.up / DAY, self.racks.faults),
             rack_repair_hours=time_away(self.racks.away / HOUR, self.racks.repairs),
         )
+
+    def _cell(self) -> tuple[int, int, int] | None:
+        if not self.sizes:
+            return None
+        ((nodes, gpus), _), *_ = Counter(self.sizes.values()).most_common(1)
+        return len(self.sizes), nodes, gpus
 
 
 def rack_is_up(rack: Rack) -> bool:

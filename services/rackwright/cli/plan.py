@@ -25,6 +25,7 @@ LIVING = "-"
 MOST_NODES = 62  # of a rack, as a topology may have
 LEAST = 0.001  # days or hours
 MOST = 100_000.0  # days, hours or minutes
+USUAL = 140, 18, 4  # racks, nodes a rack, GPUs a node
 USUAL_SPARES = 3
 OPTIONS = {
     "unavailable": "--unavailable",
@@ -91,17 +92,22 @@ def _job_options(command: Any) -> Any:
 
 @click.command()
 @click.option(
-    "--racks", type=Whole(1, 100_000), default=140, show_default=True, help="Racks of the cell."
+    "--racks",
+    type=Whole(1, 100_000),
+    show_default=f"those of the ledger, or {USUAL[0]}",
+    help="Racks of the cell.",
 )
 @click.option(
     "--nodes-per-rack",
     type=Whole(1, MOST_NODES),
-    default=18,
-    show_default=True,
+    show_default=f"as in the ledger, or {USUAL[1]}",
     help="Nodes of each.",
 )
 @click.option(
-    "--gpus-per-node", type=Whole(1, 16), default=4, show_default=True, help="GPUs of a node."
+    "--gpus-per-node",
+    type=Whole(1, 16),
+    show_default=f"as in the ledger, or {USUAL[2]}",
+    help="GPUs of a node.",
 )
 @click.option("--unavailable", type=Number(0, 1), help="Share of time a node is away, 0 to 1.")
 @click.option(
@@ -217,9 +223,9 @@ def _learnt(where: Where, ledger: str | None) -> Experience | None:
 def _question(
     learnt: Experience | None,
     *,
-    racks: int,
-    nodes_per_rack: int,
-    gpus_per_node: int,
+    racks: int | None,
+    nodes_per_rack: int | None,
+    gpus_per_node: int | None,
     unavailable: float | None,
     node_mtbi_days: float | None,
     repair_hours: float | None,
@@ -234,12 +240,18 @@ def _question(
 ) -> Question:
     given = Given(unavailable=unavailable, mtbi_days=node_mtbi_days, repair_hours=repair_hours)
     share, node, more = figures(given, learnt)
+    known = (learnt and learnt.cell) or USUAL
+    nodes = nodes_per_rack or known[1]
     return Question(
-        cell=Cell(racks=racks, nodes_per_rack=nodes_per_rack, gpus_per_node=gpus_per_node),
+        cell=Cell(
+            racks=racks or known[0],
+            nodes_per_rack=nodes,
+            gpus_per_node=gpus_per_node or known[2],
+        ),
         unavailable=share,
         node=node,
         sizes=sizes,
-        most_spares=_most_spares(spares, nodes_per_rack),
+        most_spares=_most_spares(spares, nodes),
         faults=faults or more,
         habits=Habits(
             job_gpus=int(job["job_gpus"]),

@@ -97,6 +97,10 @@ def test_rates_from_a_ledger(tmp_path: Path) -> None:
     low, high = learnt["node_mtbi_days"]["low"], learnt["node_mtbi_days"]["high"]
     assert low < learnt["node_days"] < high
     assert found["cell"]["node_mtbi_days"] == pytest.approx(learnt["node_days"])
+    shape = ("racks", "nodes_per_rack", "gpus_per_node")
+    assert [found["cell"][name] for name in shape] == learnt["cell"] != [140, 18, 4]
+    larger = told("--from-ledger", str(path), "--repair-hours", "0.1", "--racks", "16")
+    assert [larger["cell"][name] for name in shape] == [16, *learnt["cell"][1:]]
     output = run("--from-ledger", str(path), "--repair-hours", "0.1").output
     assert "learnt from the ledger: 1 faults of nodes" in output
 
