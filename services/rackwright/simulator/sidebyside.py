@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from ctypes import Array, c_double
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import SynchronizedArray
 from pathlib import Path
+from typing import TypeAlias
 
 from rackwright.simulator.cell import SimCell
 from rackwright.simulator.generator import Source, generated
@@ -29,6 +30,7 @@ from rackwright.simulator.workload import SimJob
 NOT_BEGUN = -1.0
 LOOK_S = 0.2  # how often it is looked how far the others are
 
+Shares: TypeAlias = Array[c_double]
 Share = Callable[[int, float], None]
 """Told of a task, by its place in the list, how much of it is done: 0 to 1."""
 
@@ -111,7 +113,8 @@ def _in_processes(
 ) -> list[Outcome | None]:
     context = get_context("spawn")
     ear, mouth = context.Pipe(duplex=False)  # it is said by closing it: nobody is waited for
-    shares: SynchronizedArray[float] = context.Array("d", [NOT_BEGUN] * len(tasks))
+    # Each place has one writer; a lock would be lost with who is killed while holding it.
+    shares = context.RawArray(c_double, [NOT_BEGUN] * len(tasks))
     outcomes: list[Outcome | None] = [None] * len(tasks)
     with _passed_on(stop, mouth):
         pool = ProcessPoolExecutor(
@@ -168,10 +171,10 @@ class _Here:
     """What a process that runs tasks has of the one that began it."""
 
     ear: Connection
-    shares: "SynchronizedArray[float]"
+    shares: Shares
 
     @classmethod
-    def begin(cls, ear: Connection, shares: "SynchronizedArray[float]") -> None:
+    def begin(cls, ear: Connection, shares: Shares) -> None:
         """A terminal tells everybody of Ctrl-C, and service managers of SIGTERM: here only the word
         of the one that began this counts."""
         for number in (signal.SIGINT, signal.SIGTERM):
