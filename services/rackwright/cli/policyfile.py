@@ -24,6 +24,17 @@ def read_policy(data: bytes, *, name: str, base: Policy | None = None) -> Policy
     return _merged(document, told, base or Policy())
 
 
+def with_setting(base: Policy, text: str, *, name: str) -> Policy:
+    """`base` with the one setting of a SETTING=VALUE. Raises BadInput, FileError."""
+    knob, equals, value = text.partition("=")
+    if not equals:
+        raise BadInput(f"{name}: {text!r} is no SETTING=VALUE: docs/policies.md lists settings")
+    if knob not in {field.name for field in fields(Policy)}:
+        what = f"unknown setting {knob!r}: docs/policies.md lists them"
+        raise BadInput(f"{name}: {what} (SETTING=VALUE)")
+    return read_policy(f"{knob}: {value}".encode(), name=f"{name} {text}", base=base)
+
+
 def suits(policy: Policy, racks: Sequence[RackSpec], *, name: str) -> Policy:
     """The settings, if they can stand in a cell of these racks. Raises BadInput."""
     gpus = sum(len(rack.nodes) * rack.gpus_per_node for rack in racks)

@@ -3,10 +3,10 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.table import Table
 
 from rackwright.cli.failures import BadInput, Failure
 from rackwright.cli.numbers import Number, Whole
-from rackwright.cli.policyfile import read_policy
+from rackwright.cli.policyfile import with_setting
 from rackwright.cli.session import explained, json_option
 from rackwright.cli.show import console
 from rackwright.host.files.topologyfile import read_topology
@@ -74,7 +74,7 @@ def _setups(ctx: click.Context, param: click.Parameter, value: str) -> list[Setu
             chosen = setups(name)
         except UnknownPolicy as error:
             raise click.BadParameter(str(error)) from error
-        changed = {knob: setting for one in told for knob, setting in [_setting(one)]}
+        changed = _settings(told)
         found += [
             replace(one, name=":".join((one.name, *told)), settings={**one.settings, **changed})
             for one in chosen
@@ -85,13 +85,12 @@ def _setups(ctx: click.Context, param: click.Parameter, value: str) -> list[Setu
     return found
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    knob, equals, value = text.partition("=")
-    if knob not in {field.name for field in fields(Policy)} or not equals:
-        what = f"unknown setting {knob!r}" if equals else f"{text!r} is no SETTING=VALUE"
-        raise click.BadParameter(f"{what}: docs/policies.md lists them")
-    with explained():
-        return knob, getattr(read_policy(f"{knob}: {value}".encode(), name=text), knob)
+def _settings(told: Sequence[str]) -> dict[str, Any]:
+    policy = Policy()
+    for one in told:
+        with explained():
+            policy = with_setting(policy, one, name="--policy")
+    return {knob: getattr(policy, knob) for knob in (one.partition("=")[0] for one in told)}
 
 
 def _mixture(

@@ -1,7 +1,7 @@
 """What `rackwright replay --from` prints: the same time under another policy, side by side."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.cli.failures import BadInput
-from rackwright.cli.policyfile import read_policy
+from rackwright.cli.policyfile import with_setting
 from rackwright.cli.session import explained
 from rackwright.cli.show import ago
 from rackwright.core.fleet import Fleet
@@ -59,13 +59,9 @@ def other(record: Recorded, name: str | None, told: Sequence[str]) -> tuple[Setu
         if setup.in_order:
             raise BadInput(f"--policy: {name} orders arrivals, which are recorded here")
         policy = replace(policy, **setup.settings)
-    known = {field.name for field in fields(Policy)}
     for one in told:
-        knob, equals, value = one.partition("=")
-        if not equals or knob not in known:
-            raise BadInput(f"--set {one!r}: SETTING=VALUE; `rackwright policy show` lists settings")
         with explained():
-            policy = read_policy(f"{knob}: {value}".encode(), name=f"--set {one}", base=policy)
+            policy = with_setting(policy, one, name="--set")
     return setup, policy
 
 

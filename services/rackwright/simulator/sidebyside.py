@@ -154,7 +154,6 @@ def _passed_on(stop: Stop, mouth: Connection) -> Iterator[None]:
         yield
     finally:
         stop.heard.remove(mouth.close)
-        mouth.close()
 
 
 @contextmanager

@@ -10,10 +10,9 @@ from collections import Counter
 from rackwright.core.fleet import Fleet
 from rackwright.core.fold import apply
 from rackwright.core.legality import illegal
-from rackwright.core.legality.apart import concerns, healed_in
+from rackwright.core.legality.apart import Healed, healed_in
 from rackwright.core.policy.breaker import breaker_open
 from rackwright.core.policy.spares import holds
-from rackwright.wire.entries.slice import SliceMoved, SliceRestarted, SliceSwapped
 from rackwright.wire.message import Entry
 
 
@@ -27,18 +26,23 @@ def still_holding(
     before = decided_on
     if before is not None and not _same_ground(before, fleet, now):
         before = None
-    about = [(entry, concerns(fleet, entry)) for entry in entries]
-    counted = Counter(thing for _, things in about for thing in things or ())
+    about = [
+        (entry, racks)
+        for entry in entries
+        if isinstance(entry, Healed) and (racks := healed_in(fleet, entry)) is not None
+    ]
+    jobs = Counter(entry.job for entry, _ in about)
+    in_racks = Counter(number for _, racks in about for number in racks)
     kept: list[Entry] = []
     trial = fleet
-    for entry, things in about:
-        if things is None:
-            continue
-        if any(counted[thing] > 1 for thing in things):
+    for entry, racks in about:
+        if jobs[entry.job] > 1 or any(in_racks[number] > 1 for number in racks):
             if holds(trial, entry, now):
                 kept.append(entry)
                 trial = apply(trial, entry)
-        elif (before is not None and _unchanged(before, fleet, entry)) or holds(fleet, entry, now):
+        elif (before is not None and _unchanged(before, fleet, entry, racks)) or holds(
+            fleet, entry, now
+        ):
             kept.append(entry)
     return tuple(kept)
 
@@ -56,18 +60,13 @@ def _same_ground(before: Fleet, after: Fleet, now: float) -> bool:
     )
 
 
-def _unchanged(before: Fleet, after: Fleet, entry: Entry) -> bool:
+def _unchanged(before: Fleet, after: Fleet, entry: Healed, racks: tuple[int, ...]) -> bool:
     """Is it legal, and are its job and its racks the very ones that it was decided with?
 
     It may have been decided after another decision that has been dropped: then it is not legal.
     """
-    if not isinstance(entry, SliceRestarted | SliceSwapped | SliceMoved):
-        return False
-    if illegal(after, entry) is not None:
-        return False
-    racks = healed_in(after, entry)
     return (
-        racks is not None
+        illegal(after, entry) is None
         and before.jobs.get(entry.job) is after.jobs[entry.job]
         and all(before.racks.get(number) is after.racks[number] for number in racks)
     )

@@ -11,6 +11,8 @@ from rackwright.wire.message import Entry
 Thing = JobId | NodeId | int
 """A job, a node, or a rack by its number."""
 
+Healed = SliceRestarted | SliceSwapped | SliceMoved
+
 
 def apart(fleet: Fleet, entries: Iterable[Entry]) -> bool:
     """Can none of them make another one legal or illegal, whichever of them are taken?
@@ -35,15 +37,13 @@ def concerns(fleet: Fleet, entry: Entry) -> tuple[Thing, ...] | None:
         return None
     if isinstance(entry, Observation):
         return (entry.node,)
-    if not isinstance(entry, SliceRestarted | SliceSwapped | SliceMoved):
+    if not isinstance(entry, Healed):
         return None
     racks = healed_in(fleet, entry)
     return None if racks is None else (entry.job, *racks)
 
 
-def healed_in(
-    fleet: Fleet, entry: SliceRestarted | SliceSwapped | SliceMoved
-) -> tuple[int, ...] | None:
+def healed_in(fleet: Fleet, entry: Healed) -> tuple[int, ...] | None:
     """The racks of a slice that this entry heals without taking anybody's place: where it is, and
     where it goes. None: it does take one, or there is no such slice."""
     job = fleet.jobs.get(entry.job)

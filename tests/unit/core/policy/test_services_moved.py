@@ -1,5 +1,6 @@
 """A movable service is moved with the new instance before the old one goes, or it is not moved."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -82,21 +83,6 @@ def test_one_that_has_not_been_up_serves_nobody_and_leaves_as_other_work_does() 
     assert lines(made, "r0") == (set(), {"web/0/2"}, {"web/0/1"})
 
 
-def test_a_successor_that_is_drained_before_it_is_up_leaves_and_the_old_one_serves_on() -> None:
-    made = cell(1, 4)
-    made.sit("web", "r0", [0], **MOVABLE)
-    drain(made, "r0-n00")
-    made.add(*decided(made, "web"))
-    place = made.job("web").slices[0].nodes[0]
-    drain(made, f"r0-n{place:02d}")
-    (entry,) = decided(made, "web")
-    assert not entry.overlaps
-    made.add(entry)
-    assert lines(made, "r0") == (set(), {"web/0/3"}, {"web/0/2"})
-    made.start("web")  # so web/0/2 has ended
-    assert lines(made, "r0") == ({"web/0/3"}, set(), {"web/0/1"})
-
-
 def test_nobody_is_put_where_the_old_one_serves_on() -> None:
     made = cell(1, 3)
     made.sit("web", "r0", [0], **MOVABLE)
@@ -147,16 +133,21 @@ def test_a_failed_node_is_answered_as_ever() -> None:
     assert not entry.overlaps
 
 
-def test_a_successor_that_fails_is_replaced_and_the_old_one_serves_on() -> None:
+@pytest.mark.parametrize("lose", [Cell.unfit, drain], ids=["fails", "is drained"])
+def test_a_successor_that_fails_is_replaced_and_the_old_one_serves_on(
+    lose: Callable[[Cell, str], None],
+) -> None:
     made = cell(1, 4)
     made.sit("web", "r0", [0], **MOVABLE)
     drain(made, "r0-n00")
     made.add(*decided(made, "web"))
     place = made.job("web").slices[0].nodes[0]
-    made.unfit(f"r0-n{place:02d}")
-    made.add(*decided(made, "web"))
+    lose(made, f"r0-n{place:02d}")
+    (entry,) = decided(made, "web")
+    assert not entry.overlaps
+    made.add(entry)
     assert lines(made, "r0") == (set(), {"web/0/3"}, {"web/0/2"})
-    made.start("web")
+    made.start("web")  # so web/0/2 has ended
     assert lines(made, "r0") == ({"web/0/3"}, set(), {"web/0/1"})
 
 
