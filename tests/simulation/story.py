@@ -163,7 +163,7 @@ def _repair(world: World, users: Users, nemesis: Nemesis) -> None:
     """Whatever a repair is asked for is repaired: rebooted, and said so. What was refused because
     the cell was read only then is wished for again."""
     fleet = world.ledger.fleet
-    for automation in (one for one, until in fleet.paused.items() if until > fleet.time):
+    for automation in sorted(one for one, until in fleet.paused.items() if until > fleet.time):
         users.wish(ADMIN, Unpause(automation=automation))
     for rack in fleet.racks.values():
         if rack.held_until > fleet.time:
